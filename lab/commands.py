@@ -29,6 +29,12 @@ def require(lab):
     return state, open_driver(lab, state)
 
 
+def require_running(driver, host):
+    """Refuse what would change nothing: the host has no processes."""
+    if not driver.running(host):
+        raise LabError(f"{host.name} does not run", f"run: python -m lab start {host.name}")
+
+
 def lock(lab):
     return images.locked(lab.directory / "lock")
 
@@ -149,13 +155,18 @@ def down(lab):
         drivers = drivers_to_remove(lab)
         if drivers and lab.ssh_config.exists():
             ssh.in_parallel(lambda host: ssh.hang_up(lab.ssh_config, host.name), HOSTS)
+        stays = []
         for driver in drivers:
             driver.destroy()
-            for host in HOSTS:
-                impair.remove(driver.group(host))
+            stays += [text for host in HOSTS for text in impair.remove(driver.group(host))]
         if drivers:
             shutil.rmtree(drivers[0].runtime)
         lab.forget(bool(drivers))
+    if stays:
+        raise LabError(
+            f"the lab is removed except for cgroups: {', '.join(dict.fromkeys(stays))}",
+            "end the processes listed in their files cgroup.procs, then remove the directories with rmdir",
+        )
     return bool(drivers)
 
 
@@ -222,8 +233,7 @@ def reboot(lab, host):
     """Let a host reboot itself in an orderly way, and wait until it is back."""
     with lock(lab):
         _, driver = require(lab)
-        if not driver.running(host):
-            raise LabError(f"{host.name} does not run", f"run: python -m lab start {host.name}")
+        require_running(driver, host)
         read_boot = "cat /proc/sys/kernel/random/boot_id"
         before = ssh.wait(lab.ssh_config, host.name, read_boot)
         # In the background: the connection must not be part of what the shutdown waits for.
@@ -251,6 +261,8 @@ def throttle(lab, host, percent):
     """Limit a host to so many percent of a processor; None lifts the limit."""
     with lock(lab):
         _, driver = require(lab)
+        if percent is not None:
+            require_running(driver, host)
         impair.throttle(driver.group(host), impair.pids(driver.pid_file(host)), percent)
 
 
@@ -258,6 +270,8 @@ def pause(lab, host, paused):
     """Let all processes of a host stand still, or run again."""
     with lock(lab):
         _, driver = require(lab)
+        if paused:
+            require_running(driver, host)
         impair.pause(impair.pids(driver.pid_file(host)), paused)
 
 

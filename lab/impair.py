@@ -23,6 +23,8 @@ PERIOD = 20_000
 PATIENCE = 60
 # Bytes of an IPv4 packet.
 LARGEST = 65535
+# How often the removal of a group is tried, and the seconds between: its processes may not have left it yet.
+REMOVALS, REMOVAL_INTERVAL = 100, 0.05
 
 
 def percent_of(text):
@@ -69,18 +71,14 @@ def can_throttle():
 def throttle(group, members, percent):
     """Limit processes, and all that they start from now on, to so many percent of one processor; None lifts it.
 
-    `group` is a cgroup below the machine's root. One that is there already holds the processes (a container's).
-    LabError: the machine's cgroups do not allow it.
+    `group` is a cgroup below the machine's root. Processes that it holds stay where they are: a container has groups
+    below it. LabError: the machine's cgroups do not allow it.
     """
     quota = None if percent is None else max(1000, PERIOD * percent // 100)
     if not can_throttle():
         raise LabError("this machine's cgroups have no cpu controller", "mount it, or leave throttle out")
     try:
-        if (CGROUPS / "cpu").is_dir():
-            directory, found = CGROUPS / "cpu" / group, False
-        else:
-            directory = CGROUPS / group
-            found = directory.is_dir()
+        directory = (CGROUPS / "cpu" if (CGROUPS / "cpu").is_dir() else CGROUPS) / group
         directory.mkdir(parents=True, exist_ok=True)
         if (CGROUPS / "cpu").is_dir():
             (directory / "cpu.cfs_period_us").write_text(str(PERIOD))
@@ -89,7 +87,8 @@ def throttle(group, members, percent):
             for parent in reversed(directory.relative_to(CGROUPS).parents):
                 (CGROUPS / parent / "cgroup.subtree_control").write_text("+cpu")
             (directory / "cpu.max").write_text(f"{'max' if quota is None else quota} {PERIOD}")
-        for pid in [] if found else members:
+        # A host that was started again has new processes, and perhaps the group of the former ones.
+        for pid in sorted(set(members) - held(directory)):
             with contextlib.suppress(ProcessLookupError):
                 (directory / "cgroup.procs").write_text(str(pid))
     except OSError as error:
@@ -99,12 +98,35 @@ def throttle(group, members, percent):
         ) from error
 
 
+def held(directory):
+    """The processes in a group and in those below it."""
+    found = set()
+    for path in directory.rglob("cgroup.procs"):
+        with contextlib.suppress(OSError):  # a group that was removed meanwhile
+            found.update(map(int, path.read_text().split()))
+    return found
+
+
 def remove(group):
-    """Remove the group of a host whose processes have ended, and its parent with the last one."""
-    for top in (CGROUPS / "cpu", CGROUPS):
-        for path in (top / group, (top / group).parent):
-            with contextlib.suppress(OSError):
-                path.rmdir()
+    """Remove the group of a host whose processes are killed, and its parent with the last one.
+
+    A killed process leaves its group some time after it has ended for its parent. Returns what cannot be removed, as
+    texts with the path and the reason.
+    """
+    stays = []
+    for directory in (CGROUPS / "cpu" / group, CGROUPS / group):
+        for poll in range(REMOVALS):
+            try:
+                if directory.is_dir():
+                    directory.rmdir()
+                break
+            except OSError as error:
+                if poll == REMOVALS - 1:
+                    stays.append(f"{directory} ({error.strerror})")
+            time.sleep(REMOVAL_INTERVAL)
+        with contextlib.suppress(OSError):  # other hosts have groups there
+            directory.parent.rmdir()
+    return stays
 
 
 def pause(members, paused):

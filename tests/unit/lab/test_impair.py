@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slow hosts and lossy links: what is limited, stopped and dropped."""
 
+import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -50,6 +53,62 @@ def test_throttled_process_does_not_exceed_its_limit():
     # A limit is an upper bound, whatever else the machine does.
     assert used < 0.3
     assert not any((top / group).parent.exists() for top in (impair.CGROUPS / "cpu", impair.CGROUPS))
+
+
+@pytest.fixture
+def unified(tmp_path, monkeypatch):
+    """A directory that looks like the root of cgroup v2 with the cpu controller."""
+    monkeypatch.setattr(impair, "CGROUPS", tmp_path)
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io\n")
+    return tmp_path
+
+
+def test_host_that_was_started_again_is_limited_again(unified):
+    impair.throttle("lab/host", [71], 10)
+    assert (unified / "lab/host/cgroup.procs").read_text() == "71"
+    (unified / "lab/host/cgroup.procs").write_text("")  # it was killed
+    impair.throttle("lab/host", [72], 20)
+    assert (unified / "lab/host/cgroup.procs").read_text() == "72"
+    assert (unified / "lab/host/cpu.max").read_text() == "4000 20000"
+
+
+def test_processes_of_a_container_stay_in_their_own_groups(unified):
+    for name, pids in (("", ""), ("supervisor", "71\n"), ("payload/init.scope", "72\n73\n")):
+        (unified / "lab/host" / name).mkdir(parents=True, exist_ok=True)
+        (unified / "lab/host" / name / "cgroup.procs").write_text(pids)
+    impair.throttle("lab/host", [71, 72, 73], 10)
+    assert (unified / "lab/host/cgroup.procs").read_text() == ""
+    assert (unified / "lab/host/cpu.max").read_text() == "2000 20000"
+
+
+@pytest.fixture
+def removals(unified, monkeypatch):
+    """A group of a host, and the paths that removal is tried for; the group's is refused as often as `busy` says."""
+    (unified / "lab/host").mkdir(parents=True)
+    tried, rmdir = [], Path.rmdir
+
+    def refuse(path):
+        tried.append(path)
+        if path.name == "host" and len(tried) <= removals.busy:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
+        rmdir(path)
+
+    monkeypatch.setattr(Path, "rmdir", refuse)
+    monkeypatch.setattr(impair, "REMOVAL_INTERVAL", 0)
+    removals = SimpleNamespace(busy=0, tried=tried, group=unified / "lab/host")
+    return removals
+
+
+def test_group_that_is_busy_is_removed_when_its_processes_have_left(removals):
+    removals.busy = 5
+    assert impair.remove("lab/host") == []
+    assert not removals.group.parent.exists()
+
+
+def test_group_that_stays_busy_is_named_after_a_bounded_number_of_attempts(removals):
+    removals.busy = 10 * impair.REMOVALS
+    assert impair.remove("lab/host") == [f"{removals.group} (Device or resource busy)"]
+    assert removals.tried.count(removals.group) == impair.REMOVALS
 
 
 def test_rules_without_a_loss_remove_the_table():
