@@ -132,7 +132,7 @@ def run(options):
         case "kill":
             stages.total("kill", f"{host.name} is off" if commands.kill(lab, host) else "unchanged")
         case "start":
-            stages.total("start", f"{host.name} is up" if commands.start(lab, host) else "unchanged")
+            stages.total("start", f"{host.name} is up" if commands.start(lab, stages, host) else "unchanged")
         case "save":
             checkpoint.save(lab, stages, options.name)
             stages.total("save", options.name)

@@ -73,11 +73,15 @@ def bring_up(lab, stages, state, driver):
     with stages.stage("boot") as text:
         driver.connect()
         ssh.write_key(lab.ssh_key, driver.image)
-        ssh.write_config(lab.ssh_config, lab.ssh_key, driver.runtime, driver.endpoints())
+        write_ssh_config(lab, driver)
         for host in stopped:
             ssh.hang_up(lab.ssh_config, host.name)
         ssh.in_parallel(lambda host: boot(driver, host), stopped)
         text.append(" ".join(host.name for host in stopped) + f" ({driver.name})")
+
+
+def write_ssh_config(lab, driver):
+    ssh.write_config(lab.ssh_config, lab.ssh_key, driver.runtime, driver.endpoints())
 
 
 def boot(driver, host):
@@ -207,14 +211,19 @@ def status(lab):
     }
 
 
-def start(lab, host):
+def start(lab, stages, host):
     """Start a host that was killed; False when it runs."""
     with lock(lab):
-        _, driver = require(lab)
+        state, driver = require(lab)
         if driver.running(host):
             return False
+        if not driver.connected():
+            raise LabError("the network between this lab's hosts has ended", "run: python -m lab up")
         driver.image.require()
         ssh.hang_up(lab.ssh_config, host.name)
+        driver.prepare(stages)
+        lab.write(state)
+        write_ssh_config(lab, driver)
         boot(driver, host)
         return True
 
