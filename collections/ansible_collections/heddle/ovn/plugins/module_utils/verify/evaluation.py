@@ -3,7 +3,7 @@
 
 An answer is conclusive, a missing answer is not: a question that must be answered and was not counts as failed only
 after it was asked alone, several times, while known-good questions between the same hosts were answered
-(`asking.confirm`). If those were not answered, or too late, the result is "not tested".
+(`probe_scheduling.confirm`). If those were not answered, or too late, the result is "not tested".
 """
 
 from __future__ import annotations
