@@ -98,7 +98,7 @@ def create(lab, stages, wanted):
     overlap.refuse(network)
     name, reason, missing = decide(lab, wanted, lambda: try_kvm(lab, stages))
     stages.line("driver", f"{name}: {reason}", 0)
-    packages.ensure(name, stages, build_kernel=name == "uml" and kernel.cached(lab.cache) is None)
+    packages.ensure((name,), stages, builds_kernel(lab, (name,)))
     settings = {}
     if name == "uml":
         image, made = build_with_kernel(lab, stages)
@@ -127,9 +127,30 @@ def decide(lab, wanted, ask_kvm):
     return *probe.choose(wanted, missing, os.geteuid() == 0, works, cached), missing
 
 
+def builds_kernel(lab, drivers):
+    """Must the kernel of driver uml be built for these drivers?"""
+    return "uml" in drivers and kernel.cached(lab.cache) is None
+
+
+def packages_for(lab, wanted):
+    """The drivers whose packages `up` needs with this wish; those of KVM as well when KVM has to be tried."""
+    state = lab.read()
+    if state is not None:
+        return (state["driver"],)
+    return (decide(lab, wanted, lambda: known_kvm(lab) is not False)[0],)
+
+
+def known_kvm(lab):
+    """Does KVM run a guest, as far as it is known without a trial? None if it is not."""
+    if not kvm.accessible():
+        return False
+    image = images.Image(lab.cache, images.digest())
+    return None if probe.lacks([kvm.machine.QEMU]) else kvm.remembered(lab.cache, image)[1]
+
+
 def try_kvm(lab, stages):
     """Does KVM run a guest? It is the image's kernel that is tried, with QEMU."""
-    packages.ensure("vm", stages)
+    packages.ensure(("vm",), stages)
     return kvm.works(lab.cache, build(lab, stages))
 
 
