@@ -8,10 +8,9 @@ import os
 import signal
 import sys
 
-from lab import checkpoint, commands, kernel, kvm, packages, probe
+from lab import checkpoint, commands, impair, kvm, packages, probe
 from lab.config import DRIVERS, Lab, host_named
 from lab.errors import LabError
-from lab.image import Image, digest
 from lab.stages import Stages
 
 
@@ -24,15 +23,16 @@ def parse(words):
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
-    def verb(name, explanation, host=False, driver=False):
+    def verb(name, explanation, host=False, driver=()):
         sub = verbs.add_parser(name, help=explanation, description=explanation)
         if host:
             sub.add_argument("host", metavar="HOST")
         if driver:
-            sub.add_argument("--driver", choices=("auto", *DRIVERS), help="default: $DRIVER, else auto")
+            sub.add_argument("--driver", choices=driver, help="default: $DRIVER, else auto")
         return sub
 
-    verb("up", "build the image if needed and bring all hosts up", driver=True)
+    wishes = ("auto", *DRIVERS)
+    verb("up", "build the image if needed and bring all hosts up", driver=wishes)
     verb("down", "remove every trace except for the image cache")
     verb("status", "say what runs").add_argument("--json", action="store_true")
     verb("reboot", "reboot a host and wait until it is back", host=True)
@@ -42,34 +42,24 @@ def parse(words):
     verb("load", "restore the hosts from a checkpoint").add_argument("name", metavar="NAME")
     verb("image", "build the host image only")
     verb("kernel", "build the kernel of driver uml only")
-    verb("probe", "print which driver fits, and why", driver=True).add_argument("--json", action="store_true")
-    verb("packages", "install the Debian packages that the lab needs", driver=True).add_argument(
+    verb("probe", "print which driver fits, and why", driver=wishes).add_argument("--json", action="store_true")
+    verb("packages", "install the Debian packages that up needs", driver=(*wishes, "all")).add_argument(
         "--list", action="store_true", help="print the missing ones only"
     )
     verb("partition", "cut a host off from underlay and provider", host=True).add_argument(
         "state", choices=("on", "off"), help="on: cut off; off: joined again"
     )
     verb("throttle", "limit a host's processor time", host=True).add_argument(
-        "percent", type=percent_or_off, metavar="PERCENT|off", help="of one processor"
+        "percent", metavar="PERCENT|off", help="of one processor"
     )
     verb("pause", "let a host stand still", host=True)
     verb("resume", "continue a paused host", host=True)
     lossy = verb("lose", "drop frames on underlay and provider; without options stop dropping")
-    lossy.add_argument("--loss", type=float, default=0, metavar="PERCENT")
+    lossy.add_argument("--loss", default="0", metavar="PERCENT")
     lossy.add_argument(
         "--blackhole", nargs=3, metavar=("HOST", "HOST", "BYTES"), help="drop larger packets between two hosts"
     )
     return parser.parse_args(words)
-
-
-def percent_or_off(text):
-    """A percentage, None for off."""
-    if text == "off":
-        return None
-    value = int(text)
-    if not 1 <= value <= 100:
-        raise ValueError(text)
-    return value
 
 
 def show_status(lab, as_json):
@@ -89,10 +79,8 @@ def show_status(lab, as_json):
 
 
 def show_probe(lab, wanted, as_json):
-    answer, known = "no /dev/kvm that this user may use", False
+    answer, known = "no /dev/kvm that this user may use", commands.known_kvm(lab)
     if kvm.accessible():
-        image = Image(lab.cache, digest())
-        known = None if probe.lacks([kvm.machine.QEMU]) else kvm.remembered(lab.cache, image)[1]
         answer = {True: "works", False: "does not run a guest", None: "not tried yet: up tries it"}[known]
     name, reason, missing = commands.decide(lab, wanted, lambda: known)
     if as_json:
@@ -104,13 +92,15 @@ def show_probe(lab, wanted, as_json):
     return 0
 
 
-def show_packages(lab, stages, driver, only_list):
-    chosen = None if driver == "auto" else driver
-    build_kernel = chosen == "uml" and kernel.cached(lab.cache) is None
+def show_packages(lab, stages, wanted, only_list):
+    # What decides on a driver is among the common packages.
+    installed = not only_list and packages.ensure((), stages)
+    drivers = DRIVERS if wanted == "all" else commands.packages_for(lab, wanted)
+    build_kernel = wanted != "all" and commands.builds_kernel(lab, drivers)
     if only_list:
-        for name in packages.missing(packages.needed(chosen, os.geteuid() == 0, build_kernel)):
+        for name in packages.missing(packages.needed(drivers, os.geteuid() == 0, build_kernel)):
             print(name)
-    elif not packages.ensure(chosen, stages, build_kernel):
+    elif not packages.ensure(drivers, stages, build_kernel) and not installed:
         print("unchanged")
     return 0
 
@@ -131,10 +121,10 @@ def run(options):
         case "packages":
             return show_packages(lab, stages, wanted, options.list)
         case "image":
-            packages.ensure(None, stages)
+            packages.ensure((), stages)
             commands.build(lab, stages)
         case "kernel":
-            packages.ensure("uml", stages, build_kernel=kernel.cached(lab.cache) is None)
+            packages.ensure(("uml",), stages, commands.builds_kernel(lab, ("uml",)))
             commands.build_with_kernel(lab, stages)
         case "reboot":
             commands.reboot(lab, host)
@@ -142,7 +132,7 @@ def run(options):
         case "kill":
             stages.total("kill", f"{host.name} is off" if commands.kill(lab, host) else "unchanged")
         case "start":
-            stages.total("start", f"{host.name} is up" if commands.start(lab, host) else "unchanged")
+            stages.total("start", f"{host.name} is up" if commands.start(lab, stages, host) else "unchanged")
         case "save":
             checkpoint.save(lab, stages, options.name)
             stages.total("save", options.name)
@@ -150,14 +140,16 @@ def run(options):
             checkpoint.load(lab, stages, options.name)
             stages.total("load", options.name)
         case "throttle":
-            commands.throttle(lab, host, options.percent)
-            stages.total("throttle", f"{host.name} has {options.percent or 100} % of a processor")
+            percent = impair.percent_of(options.percent)
+            commands.throttle(lab, host, percent)
+            stages.total("throttle", f"{host.name} has {percent or 100} % of a processor")
         case "pause" | "resume":
             commands.pause(lab, host, options.verb == "pause")
             stages.total(options.verb, host.name)
         case "lose":
-            commands.lose(lab, options.loss, options.blackhole)
-            stages.total("lose", f"{options.loss:g} % of frames" if options.loss else "no frames at random")
+            loss = impair.loss_of(options.loss)
+            commands.lose(lab, loss, impair.blackhole_of(options.blackhole))
+            stages.total("lose", f"{loss:g} % of frames" if loss else "no frames at random")
         case "partition":
             commands.partition(lab, host, options.state == "on")
             stages.total("partition", f"{host.name} is {'cut off' if options.state == 'on' else 'joined'}")

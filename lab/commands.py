@@ -29,6 +29,12 @@ def require(lab):
     return state, open_driver(lab, state)
 
 
+def require_running(driver, host):
+    """Refuse what would change nothing: the host has no processes."""
+    if not driver.running(host):
+        raise LabError(f"{host.name} does not run", f"run: python -m lab start {host.name}")
+
+
 def lock(lab):
     return images.locked(lab.directory / "lock")
 
@@ -67,11 +73,15 @@ def bring_up(lab, stages, state, driver):
     with stages.stage("boot") as text:
         driver.connect()
         ssh.write_key(lab.ssh_key, driver.image)
-        ssh.write_config(lab.ssh_config, lab.ssh_key, driver.runtime, driver.endpoints())
+        write_ssh_config(lab, driver)
         for host in stopped:
             ssh.hang_up(lab.ssh_config, host.name)
         ssh.in_parallel(lambda host: boot(driver, host), stopped)
         text.append(" ".join(host.name for host in stopped) + f" ({driver.name})")
+
+
+def write_ssh_config(lab, driver):
+    ssh.write_config(lab.ssh_config, lab.ssh_key, driver.runtime, driver.endpoints())
 
 
 def boot(driver, host):
@@ -88,7 +98,7 @@ def create(lab, stages, wanted):
     overlap.refuse(network)
     name, reason, missing = decide(lab, wanted, lambda: try_kvm(lab, stages))
     stages.line("driver", f"{name}: {reason}", 0)
-    packages.ensure(name, stages, build_kernel=name == "uml" and kernel.cached(lab.cache) is None)
+    packages.ensure((name,), stages, builds_kernel(lab, (name,)))
     settings = {}
     if name == "uml":
         image, made = build_with_kernel(lab, stages)
@@ -117,9 +127,30 @@ def decide(lab, wanted, ask_kvm):
     return *probe.choose(wanted, missing, os.geteuid() == 0, works, cached), missing
 
 
+def builds_kernel(lab, drivers):
+    """Must the kernel of driver uml be built for these drivers?"""
+    return "uml" in drivers and kernel.cached(lab.cache) is None
+
+
+def packages_for(lab, wanted):
+    """The drivers whose packages `up` needs with this wish; those of KVM as well when KVM has to be tried."""
+    state = lab.read()
+    if state is not None:
+        return (state["driver"],)
+    return (decide(lab, wanted, lambda: known_kvm(lab) is not False)[0],)
+
+
+def known_kvm(lab):
+    """Does KVM run a guest, as far as it is known without a trial? None if it is not."""
+    if not kvm.accessible():
+        return False
+    image = images.Image(lab.cache, images.digest())
+    return None if probe.lacks([kvm.machine.QEMU]) else kvm.remembered(lab.cache, image)[1]
+
+
 def try_kvm(lab, stages):
     """Does KVM run a guest? It is the image's kernel that is tried, with QEMU."""
-    packages.ensure("vm", stages)
+    packages.ensure(("vm",), stages)
     return kvm.works(lab.cache, build(lab, stages))
 
 
@@ -149,13 +180,18 @@ def down(lab):
         drivers = drivers_to_remove(lab)
         if drivers and lab.ssh_config.exists():
             ssh.in_parallel(lambda host: ssh.hang_up(lab.ssh_config, host.name), HOSTS)
+        stays = []
         for driver in drivers:
             driver.destroy()
-            for host in HOSTS:
-                impair.remove(driver.group(host))
+            stays += [text for host in HOSTS for text in impair.remove(driver.group(host))]
         if drivers:
             shutil.rmtree(drivers[0].runtime)
         lab.forget(bool(drivers))
+    if stays:
+        raise LabError(
+            f"the lab is removed except for cgroups: {', '.join(dict.fromkeys(stays))}",
+            "end the processes listed in their files cgroup.procs, then remove the directories with rmdir",
+        )
     return bool(drivers)
 
 
@@ -196,14 +232,19 @@ def status(lab):
     }
 
 
-def start(lab, host):
+def start(lab, stages, host):
     """Start a host that was killed; False when it runs."""
     with lock(lab):
-        _, driver = require(lab)
+        state, driver = require(lab)
         if driver.running(host):
             return False
+        if not driver.connected():
+            raise LabError("the network between this lab's hosts has ended", "run: python -m lab up")
         driver.image.require()
         ssh.hang_up(lab.ssh_config, host.name)
+        driver.prepare(stages)
+        lab.write(state)
+        write_ssh_config(lab, driver)
         boot(driver, host)
         return True
 
@@ -222,8 +263,7 @@ def reboot(lab, host):
     """Let a host reboot itself in an orderly way, and wait until it is back."""
     with lock(lab):
         _, driver = require(lab)
-        if not driver.running(host):
-            raise LabError(f"{host.name} does not run", f"run: python -m lab start {host.name}")
+        require_running(driver, host)
         read_boot = "cat /proc/sys/kernel/random/boot_id"
         before = ssh.wait(lab.ssh_config, host.name, read_boot)
         # In the background: the connection must not be part of what the shutdown waits for.
@@ -251,6 +291,8 @@ def throttle(lab, host, percent):
     """Limit a host to so many percent of a processor; None lifts the limit."""
     with lock(lab):
         _, driver = require(lab)
+        if percent is not None:
+            require_running(driver, host)
         impair.throttle(driver.group(host), impair.pids(driver.pid_file(host)), percent)
 
 
@@ -258,6 +300,8 @@ def pause(lab, host, paused):
     """Let all processes of a host stand still, or run again."""
     with lock(lab):
         _, driver = require(lab)
+        if paused:
+            require_running(driver, host)
         impair.pause(impair.pids(driver.pid_file(host)), paused)
 
 

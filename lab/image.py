@@ -8,6 +8,7 @@ import io
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import tarfile
 import tempfile
@@ -48,8 +49,14 @@ BUSYBOX_APPLETS = (
     "poweroff",
 )
 DISK_BYTES = 8 << 30
-# What a build needs in the temporary directory: the installed packages, and the same as an archive.
-BUILD_BYTES = 3 << 30
+# What a build needs in the temporary directory: the installed packages, and the same as an archive. What an image takes
+# in the cache, and what it takes there as a directory.
+BUILD_BYTES, IMAGE_BYTES, ROOT_BYTES = 3 << 30, 1 << 29, 1 << 30
+# The first bytes of a squashfs: its magic number, and how many bytes it has.
+SUPERBLOCK = struct.Struct("<4s36xQ")
+REMEDY = (
+    "correct what it says, or make room where the lab writes (LAB_DIR, XDG_CACHE_HOME, TMPDIR); then repeat the command"
+)
 # Counts up when the way of building changes in a manner that no other input shows.
 FORMAT = 1
 
@@ -79,16 +86,27 @@ class Image:
         self.root = self.directory / "root"
 
     def exists(self):
-        made = (self.squashfs, self.kernel, self.initramfs, self.disk, self.ssh_key)
-        return all(path.is_file() for path in made)
+        """Is it there and whole? A machine that lost its power may have truncated what it wrote last."""
+        made = (self.kernel, self.initramfs, self.disk, self.ssh_key)
+        return all(path.is_file() and path.stat().st_size for path in made) and whole(self.squashfs)
 
     def require(self):
         if not self.exists():
             raise LabError(
-                f"the image {self.name}, which this lab's hosts run, is not in {self.cache}",
+                f"the image {self.name}, which this lab's hosts run, is not in {self.cache} or not whole",
                 "run: python -m lab down, then: python -m lab up",
             )
         return self
+
+
+def whole(squashfs):
+    """Is it a squashfs with all its bytes?"""
+    try:
+        with open(squashfs, "rb") as stream:
+            magic, used = SUPERBLOCK.unpack(stream.read(SUPERBLOCK.size))
+            return magic == b"hsqs" and used <= os.fstat(stream.fileno()).st_size
+    except (FileNotFoundError, struct.error):
+        return False
 
 
 @contextlib.contextmanager
@@ -123,7 +141,7 @@ def ensure(cache):
     with locked(cache / "image.lock"):
         if image.exists():
             return image, False
-        if image.directory.exists():  # parts of it were removed
+        if image.directory.exists():  # parts of it were removed or truncated
             shutil.rmtree(image.directory)
         with replacing(image.directory) as work:
             build(work)
@@ -135,35 +153,47 @@ def ensure_root(image):
     with locked(image.cache / "image.lock"):
         if image.root.is_dir():
             return image.root, False
+        require_space("unpacking the host image", {image.directory: ROOT_BYTES})
         with replacing(image.root) as work:
             work.rmdir()
             run(["unsquashfs", "-quiet", "-no-progress", "-dest", str(work), str(image.squashfs)], "unpack the image")
     return image.root, True
 
 
-def run(argv, purpose, remedy="see the message above", **options):
+def run(argv, purpose, remedy=REMEDY, **options):
     """Run a command whose output matters only when it fails."""
+    if shutil.which(argv[0], path=options.get("env", os.environ).get("PATH")) is None:
+        raise LabError(f"cannot {purpose}: there is no command {argv[0]}", "run: python -m lab packages")
     done = subprocess.run(argv, stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, **options)
     if done.returncode:
-        tail = " | ".join(done.stderr.decode(errors="replace").strip().splitlines()[-4:])
+        tail = " | ".join(done.stderr.decode(errors="replace").strip().splitlines()[-4:]) or "it wrote no message"
         raise LabError(f"cannot {purpose}: {argv[0]} ended with {done.returncode}: {tail}", remedy)
     return done
 
 
-def require_space():
-    """Refuse to begin what would end with a full disk."""
-    directory = tempfile.gettempdir()
-    free = shutil.disk_usage(directory).free
-    if free < BUILD_BYTES:
-        raise LabError(
-            f"{directory} has {free / 1e9:.1f} GB left, and building the host image takes {BUILD_BYTES / 1e9:.1f} GB",
-            "make room, or set TMPDIR to a directory with more",
-        )
+def device(directory):
+    """What distinguishes the disk of a directory from others."""
+    return os.stat(directory).st_dev
+
+
+def require_space(purpose, needed):
+    """Refuse to begin what would end with a full disk. `needed` has bytes by directory, some of them on one disk."""
+    disks = {}
+    for directory, size in needed.items():
+        disks.setdefault(device(directory), []).append((str(directory), size))
+    for parts in disks.values():
+        free, sum_of_sizes = shutil.disk_usage(parts[0][0]).free, sum(size for _, size in parts)
+        if free < sum_of_sizes:
+            raise LabError(
+                f"{' and '.join(name for name, _ in parts)}: {free / 1e9:.1f} GB left, and {purpose} takes "
+                f"{sum_of_sizes / 1e9:.1f} GB there",
+                "make room, or set TMPDIR and XDG_CACHE_HOME to directories with more",
+            )
 
 
 def build(work):
     """Build into an empty directory."""
-    require_space()
+    require_space("building the host image", {tempfile.gettempdir(): BUILD_BYTES, work.parent: IMAGE_BYTES})
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(work / "ssh_key")], "make an ssh key")
     # Everything that the build's own user ids must reach is in a directory of the system's temporary place.
     with tempfile.TemporaryDirectory(prefix="heddle-image-") as scratch:

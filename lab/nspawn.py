@@ -51,9 +51,9 @@ class Driver:
     def prepare(self, stages):
         """Unpack the image once; all containers use it."""
         if os.geteuid() != 0:
-            raise LabError("driver nspawn needs root", "use DRIVER=vm, which does not")
+            raise LabError("driver nspawn needs root", "use DRIVER=uml, which does not, or vm where KVM works")
         if not TUN.is_char_device():
-            raise LabError(f"driver nspawn needs {TUN}", "run: modprobe tun, or use DRIVER=vm")
+            raise LabError(f"driver nspawn needs {TUN}", "run: modprobe tun, or use DRIVER=uml")
         if not self.image.root.is_dir():
             with stages.stage("unpack") as text:
                 root, _ = images.ensure_root(self.image)
@@ -100,7 +100,10 @@ class Driver:
     @staticmethod
     def _must(done, purpose):
         if done.returncode:
-            raise LabError(f"cannot {purpose}: {done.stderr.strip()}", "use DRIVER=vm, which needs no privilege")
+            raise LabError(
+                f"cannot {purpose}: {done.stderr.strip()}",
+                "use DRIVER=uml, which needs no privilege, or vm where KVM works",
+            )
 
     def pid_file(self, host):
         return self.runtime / f"{host.name}.pid"

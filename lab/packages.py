@@ -21,9 +21,8 @@ PER_DRIVER = {
 KERNEL = ("bc", "binutils", "bison", "flex", "gcc", "libc6-dev", "make", "xz-utils")
 
 
-def needed(driver, root, build_kernel=False):
-    """Packages for one driver, or for all when it is None; with or without what builds the kernel of driver uml."""
-    drivers = PER_DRIVER if driver is None else (driver,)
+def needed(drivers, root, build_kernel=False):
+    """Packages for the image and these drivers, with or without what builds the kernel of driver uml."""
     names = {*COMMON, *(name for each in drivers for name in PER_DRIVER[each]), *(KERNEL if build_kernel else ())}
     if not root:
         names.add("uidmap")
@@ -61,9 +60,9 @@ def install(names):
             )
 
 
-def ensure(driver, stages, build_kernel=False):
+def ensure(drivers, stages, build_kernel=False):
     """Install what is missing; True when something was."""
-    lacking = missing(needed(driver, os.geteuid() == 0, build_kernel))
+    lacking = missing(needed(drivers, os.geteuid() == 0, build_kernel))
     if lacking:
         with stages.stage("packages") as text:
             install(lacking)

@@ -15,6 +15,8 @@ import selectors
 import socket
 import sys
 
+from lab.errors import LabError
+
 FRAME = 65536
 # Frames kept for a port whose machine reads slower than the others send.
 BACKLOG = 512
@@ -22,6 +24,8 @@ BACKLOG = 512
 ADDRESSES = 16384
 # How long a busy switch may take to execute a command.
 ORDER_SECONDS = 30
+ORDER_BYTES = 4096
+DONE = "done"
 
 
 class Segment:
@@ -48,14 +52,17 @@ class Segment:
             return [known] if known != port and known not in self.cut and fits else []
         return [other for other in self.ports if other != port and other not in self.cut]
 
-    def obey(self, command, *words):
-        """Execute a command: cut PORT, join PORT, loss PERCENT, longest PORT PORT BYTES."""
-        if command == "loss":
-            self.loss = float(words[0])
-        elif command == "longest":
-            self.longest = {frozenset(words[:2]): int(words[2])}
-        else:
-            self.set_cut(words[0], command == "cut")
+    def obey(self, *words):
+        """Execute a command: cut PORT, join PORT, loss PERCENT, longest PORT PORT BYTES; ValueError for another one."""
+        match words:
+            case "loss", percent:
+                self.loss = float(percent)
+            case "longest", one, other, size:
+                self.longest = {frozenset((one, other)): int(size)}
+            case "cut" | "join" as command, port if port in self.ports:
+                self.set_cut(port, command == "cut")
+            case _:
+                raise ValueError(f"no command is {' '.join(words)!r}")
 
     def set_cut(self, port, cut):
         """Disconnect a port or connect it again; what was learned about it is forgotten."""
@@ -100,6 +107,16 @@ def bind(path):
     return end
 
 
+def execute(switches, message):
+    """Execute a command on all segments; returns DONE, or what is wrong with it: frames are forwarded either way."""
+    try:
+        for switch in switches:
+            switch.obey(*message.decode().split())
+    except ValueError as error:
+        return str(error)
+    return DONE
+
+
 def serve(directory, hosts, segments):
     """Switch frames until a signal ends the process."""
     selector = selectors.DefaultSelector()
@@ -114,11 +131,9 @@ def serve(directory, hosts, segments):
     while True:
         for key, _ in selector.select(0.002 if slow else None):
             if key.data is None:
-                message, sender = control.recvfrom(256)
-                for switch in switches.values():
-                    switch.obey(*message.decode().split())
+                message, sender = control.recvfrom(ORDER_BYTES)
                 with contextlib.suppress(OSError):  # the process that asked may have ended
-                    control.sendto(b"done", sender)
+                    control.sendto(execute(switches.values(), message).encode(), sender)
                 continue
             segment, host, port = key.data
             # A bounded burst, so that one busy sender does not starve the others.
@@ -139,18 +154,20 @@ def serve(directory, hosts, segments):
 
 
 def order(directory, *words):
-    """Send a running switch a command (`Segment.obey`); when this returns, it applies to the next frame."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
-        end.bind("")  # any free abstract address, unix(7): where the answer goes
-        end.settimeout(ORDER_SECONDS)
-        end.sendto(" ".join(words).encode(), f"{directory}/switch.control")
-        end.recv(256)
+    """Send a running switch a command (`Segment.obey`); when this returns, it applies to the next frame.
 
-
-def impair(directory, loss, blackhole):
-    """Lose so many percent of all frames, and those larger than `blackhole`'s bytes between its two hosts."""
-    order(directory, "loss", str(loss))
-    order(directory, "longest", *map(str, blackhole or ("-", "-", 0)))
+    LabError: the switch refuses the command, or it does not run.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+            end.bind("")  # any free abstract address, unix(7): where the answer goes
+            end.settimeout(ORDER_SECONDS)
+            end.sendto(" ".join(words).encode(), f"{directory}/switch.control")
+            answer = end.recv(ORDER_BYTES).decode()
+    except OSError as error:
+        raise LabError(f"the switch of this lab does not answer: {error}", "run: python -m lab up") from error
+    if answer != DONE:
+        raise LabError(f"the lab's switch refuses a command: {answer}", "run: python -m lab --help")
 
 
 def main():

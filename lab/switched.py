@@ -4,7 +4,7 @@
 import contextlib
 import sys
 
-from lab import processes, switch
+from lab import ports, processes, switch
 from lab.config import HOSTS, PROJECT
 
 
@@ -18,6 +18,10 @@ class Switched:
 
     def endpoints(self):
         return {name: ["HostName 127.0.0.1", f"Port {port}"] for name, port in self.settings["ports"].items()}
+
+    def choose_ports(self, hosts):
+        """Choose the ports of hosts whose ssh is behind no port now."""
+        ports.choose(self.settings.setdefault("ports", {}), [host.name for host in hosts])
 
     def connected(self):
         return processes.running(self.runtime / "switch.pid") is not None

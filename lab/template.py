@@ -9,13 +9,13 @@ host gets its own name, addresses, machine id, clock and random numbers over ssh
 import hashlib
 import secrets
 import shlex
-import socket
 import tempfile
 import time
 from pathlib import Path
 
-from lab import machine, processes, ssh
+from lab import machine, ports, processes, ssh
 from lab.config import MACHINE_MAC, MACHINE_NUMBER, SEGMENTS, Host
+from lab.errors import LabError
 from lab.image import locked, replacing
 
 HOST = Host("template", 254, SEGMENTS)
@@ -39,21 +39,34 @@ sync
 """
 
 
+def digest(image, network):
+    """The digest of everything that a machine must have in common with the template that it is restored from."""
+    summary = hashlib.sha256()
+    argv = machine.arguments(
+        HOST, image, "disk", "initramfs", "runtime", 0, "console", machine.memory("memory"), False, network
+    )
+    for part in (image.name, machine.version(), argv, WARM_UP, segments(network)):
+        summary.update(repr(part).encode() + b"\0")
+    return summary.hexdigest()[:16]
+
+
 class Template:
     """Paths of one template."""
 
-    def __init__(self, cache, image, network):
-        summary = hashlib.sha256()
-        argv = machine.arguments(
-            HOST, image, "disk", "initramfs", "runtime", 0, "console", machine.memory("memory"), False, network
-        )
-        for part in (image.name, machine.version(), argv, WARM_UP, segments(network)):
-            summary.update(repr(part).encode() + b"\0")
-        self.name = summary.hexdigest()[:16]
-        self.directory = cache / f"template-{self.name}"
+    def __init__(self, cache, name):
+        self.name = name
+        self.directory = cache / f"template-{name}"
         self.memory = self.directory / "memory"
         self.devices = self.directory / "devices"
         self.disk = self.directory / "disk.qcow2"
+
+    def require_same(self, image, network):
+        """Refuse to restore a machine that would differ from this one."""
+        if self.name != digest(image, network):
+            raise LabError(
+                "the template of this lab was made with another LAB_MEMORY_MB, or by another QEMU",
+                "set LAB_MEMORY_MB as it was for the first: python -m lab up; or: python -m lab down, then up",
+            )
 
 
 def segments(network):
@@ -62,15 +75,9 @@ def segments(network):
     return f"eth0 {MACHINE_MAC} 1500 {subnet[MACHINE_NUMBER]}/{subnet.prefixlen}\n"
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def ensure(cache, image, network):
     """The template for this image, QEMU and network, and whether it had to be made."""
-    template = Template(cache, image, network)
+    template = Template(cache, digest(image, network))
     with locked(cache / "template.lock"):
         if template.directory.is_dir():
             return template, False
@@ -81,7 +88,7 @@ def ensure(cache, image, network):
 
 def build(work, runtime, image, network):
     """Boot one machine, warm it up, and save it."""
-    port = free_port()
+    port = ports.free()
     pid_file, log = runtime / "pid", runtime / "qemu.log"
     machine.make_disk(work / "disk.qcow2", image.disk, "raw")
     files = {

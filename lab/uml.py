@@ -18,7 +18,6 @@ from lab.errors import LabError
 from lab.image import run
 from lab.machine import QEMU
 from lab.switched import Switched
-from lab.template import free_port
 
 READY = "lab-ready"
 # A connection that comes before the guest listens is tried again only after seconds: so each host reports it.
@@ -41,13 +40,8 @@ class Driver(Switched):
         self.kernel.require()
         kernel_probe.require(self.kernel, self.image)
         self.settings["memory"] = guest.memory_directory(sum(not self.running(host) for host in HOSTS))
-        ports = self.settings.setdefault("ports", {})
         if not self.connected():
-            for host in HOSTS:
-                while (
-                    host.name not in ports or taken(ports[host.name]) or [*ports.values()].count(ports[host.name]) > 1
-                ):
-                    ports[host.name] = free_port()
+            self.choose_ports(HOSTS)
 
     def _file(self, name):
         return self.runtime / f"{name}.pid"
@@ -109,8 +103,6 @@ class Driver(Switched):
 
     def start(self, host):
         """Start a host on the disk that it had."""
-        if not self.connected():
-            raise LabError("the switch of this lab has ended", "run: python -m lab up")
         processes.kill(self.pid_file(host))
         directory = self.lab.directory / host.name
         directory.mkdir(exist_ok=True)
@@ -157,17 +149,6 @@ class Driver(Switched):
             shutil.rmtree(self.lab.directory / host.name, ignore_errors=True)
         for name in ("management", "switch"):
             processes.kill(self._file(name))
-
-
-def taken(port):
-    """Does a program on this machine listen on this port?"""
-    with socket.socket() as end:
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            end.bind(("127.0.0.1", port))
-        except OSError:
-            return True
-    return False
 
 
 def interface_end(path):

@@ -18,7 +18,7 @@ class Driver(Switched):
     kept = ("disk.qcow2", "complete")
 
     def prepare(self, stages):
-        """Decide how guests run, and make the template that they start from."""
+        """Decide how guests run and on ports for ssh, and make the template that guests start from."""
         if "kvm" not in self.settings:
             with stages.stage("kvm") as text:
                 self.settings["kvm"] = kvm.works(self.image.cache, self.image)
@@ -28,8 +28,14 @@ class Driver(Switched):
                 made, built = template.ensure(self.image.cache, self.image, self.network)
                 self.settings["template"] = made.name
                 text.append(f"{'made' if built else 'cached'} {made.name}")
-        if "ports" not in self.settings:
-            self.settings["ports"] = {host.name: template.free_port() for host in HOSTS}
+        self.choose_ports([host for host in HOSTS if not self._alive(host)])
+
+    def _template(self):
+        """The template of this lab. Disks of hosts that have run are based on its disk."""
+        made = template.Template(self.image.cache, self.settings["template"])
+        if not made.directory.is_dir():
+            raise LabError("the template of this lab is gone", "run: python -m lab down, then: python -m lab up")
+        return made
 
     def _complete(self, host):
         """Marks a host that has its own name: one that was interrupted before that starts anew."""
@@ -45,12 +51,10 @@ class Driver(Switched):
         directory.mkdir(exist_ok=True)
         disk = directory / "disk.qcow2"
         files = self.lab.host_files(host, self.network, self.name)
-        made = None
-        if not self.settings["kvm"]:
-            made = template.Template(self.image.cache, self.image, self.network)
-            if made.name != self.settings["template"] or not made.directory.is_dir():
-                raise LabError("the template of this lab is gone", "run: python -m lab down, then: python -m lab up")
+        made = None if self.settings["kvm"] else self._template()
         restore = made is not None and not marker.exists()
+        if restore:
+            made.require_same(self.image, self.network)
         if not marker.exists():
             disk.unlink(missing_ok=True)
             machine.make_disk(disk, made.disk if made else self.image.disk, "qcow2" if made else "raw")

@@ -114,7 +114,7 @@ def main() -> int:
     try:
         if os.geteuid() != 0:
             raise LabError("a fresh system needs root, to mount and to boot containers in it", "run this as root")
-        packages.ensure("nspawn", Stages(sys.stdout))
+        packages.ensure(("nspawn",), Stages(sys.stdout))
         if image.run(["git", "-C", str(PROJECT), "status", "--porcelain"], "ask git").stdout:
             print("what is not committed is not part of the clone that is tested")
         return max([check(release, options.quick) for release in releases])

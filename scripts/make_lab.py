@@ -18,7 +18,7 @@ PAGES = ("index.html", "first_light.html", "gateways.html")
 
 def stages(driver: str) -> list[Stage]:
     """Return all stages; each needs the one before."""
-    packages = Stage("packages", [*LAB, "packages"], terminal=True)
+    packages = Stage("packages", [*LAB, "packages", "--driver", driver], terminal=True)
     hosts = Stage("hosts", [*LAB, "up", "--driver", driver], needs=(packages.name,))
     # In one command: starting Ansible and reaching the hosts takes as long as a playbook without changes.
     playbooks = Stage(

@@ -118,7 +118,7 @@ def docs() -> list[Stage]:
 
 def packages() -> list[Stage]:
     """What labs and live tests need of the distribution."""
-    return [Stage("packages of the lab", [*LAB, "packages"], terminal=True)]
+    return [Stage("packages of the lab", [*LAB, "packages", "--driver", "all"], terminal=True)]
 
 
 def image() -> list[Stage]:

@@ -41,7 +41,8 @@ def verify(lab: Lab, seed: str, **options) -> dict:
 
 
 def wrong(report: dict) -> list[dict]:
-    """Return what failed, each with its sender and target."""
+    """Return what failed, each with its sender and target; a report with a problem of a host as well is refused."""
+    assert report["problems"] == []
     return [
         one
         for one in [*report["pairs"], *report["north_south"]["flows"]]

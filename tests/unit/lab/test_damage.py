@@ -64,6 +64,20 @@ def test_down_removes_the_hosts_of_damaged_state(lab):
     assert not commands.down(lab)
 
 
+def test_down_removes_the_rest_and_names_a_cgroup_that_stays(lab, said, monkeypatch):
+    (lab.directory / "lab.json").write_text(json.dumps(STATE))
+    monkeypatch.setattr(commands.impair, "remove", lambda group: [f"/cgroups/{group} (busy)"])
+    line = said("down")
+    assert re.search(r"except for cgroups: /cgroups/heddle-lab-\w+/node1 \(busy\), .*external \(busy\); end the", line)
+    assert not lab.directory.exists()
+
+
+@pytest.mark.parametrize("verb", [("throttle", "node1", "10"), ("pause", "node1"), ("reboot", "node1")])
+def test_host_that_does_not_run_is_named(lab, said, verb):
+    (lab.directory / "lab.json").write_text(json.dumps(STATE))
+    assert said(*verb) == "error: node1 does not run; run: python -m lab start node1"
+
+
 @pytest.mark.parametrize("directory", [True, False])
 def test_down_removes_what_an_up_left_that_failed_early(lab, directory):
     """It had made the directory of sockets, and had not written what the lab is made of."""
@@ -82,6 +96,16 @@ def test_directory_that_is_a_file(lab, said):
     lab.directory.touch()
     line = f"error: {lab.directory} is not a directory; remove it, or set LAB_DIR to another directory"
     assert said("up") == said("status") == line
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [(("lose", "--blackhole", "node1", "node2", "1k"), "--blackhole 1k is no size"),
+     (("lose", "--loss", "101"), "--loss 101 is no percentage"),
+     (("throttle", "node1", "0"), "'0' is no limit of processor time")],
+)  # fmt: skip
+def test_arguments_are_refused_before_a_lab_is_needed(lab, said, words, begins):
+    assert said(*words).startswith(f"error: {begins}")
 
 
 @pytest.mark.parametrize(

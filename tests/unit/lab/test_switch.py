@@ -11,7 +11,8 @@ import pytest
 
 from lab import processes
 from lab.config import PROJECT
-from lab.switch import Port, Segment, bind, order
+from lab.errors import LabError
+from lab.switch import DONE, Port, Segment, bind, execute, order
 
 BROADCAST = b"\xff" * 6
 NEIGHBOUR_DISCOVERY = bytes.fromhex("3333ff000001")
@@ -75,6 +76,16 @@ def test_the_table_has_a_limit(segment, monkeypatch):
     assert set(segment.learned) == {A, B}
 
 
+@pytest.mark.parametrize(
+    "command",
+    [b"longest a b 1k", b"loss x", b"loss", b"longest a b", b"cut z", b"kut a", b"cut", b"", b"\xff", b"cut a b"],
+)
+def test_a_command_that_is_wrong_is_refused_and_changes_nothing(segment, command):
+    before = dict(vars(segment))
+    assert execute([segment], command) not in ("", DONE)
+    assert vars(segment) == before and segment.cut == set()
+
+
 @pytest.fixture
 def short_path():
     """pytest's own temporary directories may be too long for a unix socket."""
@@ -124,5 +135,15 @@ def test_the_process_switches_frames_between_its_ports(short_path):
             order(short_path, "cut", "a")
             ends["b"].send(frame(A, B))
             assert receive(ends["a"], 0.2) is None
+            with pytest.raises(LabError, match=r"refuses a command: .*'1k'"):
+                order(short_path, "longest", "a", "b", "1k")
+            order(short_path, "join", "a")
+            ends["b"].send(frame(A, B))
+            assert receive(ends["a"], 10) == frame(A, B)
         finally:
             process.kill()
+
+
+def test_a_switch_that_has_ended_is_named_with_its_remedy(short_path):
+    with pytest.raises(LabError, match=r"the switch of this lab does not answer: .*; run: python -m lab up"):
+        order(short_path, "cut", "a")

@@ -2,7 +2,6 @@
 """Hosts of driver uml: where their memory is, how they are started, and when they are ready."""
 
 import os
-import socket
 import subprocess
 from types import SimpleNamespace
 
@@ -81,14 +80,6 @@ def test_all_hosts_have_one_management_address(tmp_path):
         assert first == f"eth0 {MACHINE_MAC} 1500 198.18.0.15/24"
 
 
-def test_port_in_use_is_detected():
-    with socket.socket() as end:
-        end.bind(("127.0.0.1", 0))
-        end.listen()
-        assert uml.taken(end.getsockname()[1])
-    assert not uml.taken(end_port := uml.free_port()), end_port
-
-
 def test_host_is_ready_when_it_reports_so_after_this_start(tmp_path):
     log = tmp_path / "log"
     log.write_text(f"{uml.READY}\n")
@@ -101,11 +92,6 @@ def test_a_host_that_ends_while_it_boots_is_quoted(tmp_path):
     node = host_named("node1")
     with pytest.raises(LabError, match="node1 does not boot: Kernel panic; read its console in"), one.booting(node):
         one.console(node).write_text("booting\nKernel panic\x1b\n")
-
-
-def test_a_host_cannot_start_without_the_switch(tmp_path):
-    with pytest.raises(LabError, match="the switch of this lab has ended; run: python -m lab up"):
-        driver(tmp_path).start(host_named("node1"))
 
 
 def test_a_management_process_that_ends_is_quoted(tmp_path):

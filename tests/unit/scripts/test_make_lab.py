@@ -26,6 +26,13 @@ def test_hosts_that_stay_are_named_with_their_removal(monkeypatch, capsys, words
     ]
 
 
+@pytest.mark.parametrize("driver", ["auto", "nspawn"])
+def test_packages_are_those_of_the_driver_that_the_hosts_get(driver):
+    packages, hosts, *_ = make_lab.stages(driver)
+    assert packages.command[-3:] == ["packages", "--driver", driver]
+    assert hosts.command[-2:] == packages.command[-2:]
+
+
 def test_nothing_stays(monkeypatch, capsys):
     monkeypatch.setattr(make_lab, "run_all", lambda *_, **_named: 1)
     monkeypatch.setattr(make_lab.commands, "status", lambda _lab: {"up": False, "hosts": []})

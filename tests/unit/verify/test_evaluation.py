@@ -11,7 +11,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization im
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations, expand_again
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
 from ansible_collections.heddle.ovn.plugins.plugin_utils.reachability import reachability_report
 from tests.pipeline import layer2, namespace, nodes, plan_of, workload
@@ -187,6 +187,43 @@ def test_silence_fails_only_after_longer_wait_than_controls(again, result, says)
     assert says in (report["failures"] + report["not_tested"])[0]
     assert unconfirmed(report) == ([] if again else [("red/r1", "red/r2", "red_net", "10.0.0.4")])
     assert not report["passed"]
+
+
+@pytest.mark.parametrize(("again", "text"), [
+    (None, "answered by blue/b1 on red_net"),
+    ({"answered": True}, "answered by blue/b1 on red_net (also when asked alone)"),
+    ({"answered": False}, "answered by blue/b1 on red_net (asked alone 5 times)"),
+])  # fmt: skip
+def test_wrong_answerer_is_asked_for_again(again, text) -> None:
+    hosts = perfect()
+    seen_by(hosts, "red/r1", "red/r2", "red_net")["answered_by"] = "blue/b1"
+    at = ("red/r1", "red/r2", "red_net", "10.0.0.4")
+    if again:
+        hosts["node1"]["again"] = {at: asked_alone() | again}
+    report = evaluated(hosts)
+    assert report["failures"] == [f"red/r1 -> red/r2 10.0.0.4 (network red_net, IPv4): {text}"]
+    assert unconfirmed(report) == ([] if again else [at])
+
+
+def test_right_answer_to_the_question_alone_replaces_a_wrong_one() -> None:
+    hosts = perfect()
+    asked = Expectations.of(PLAN, "node1", {}, EVERY_PAIR)
+    (number,) = [number for number, row in enumerate(asked.rows) if key(row)[:3] == ("red/r1", "red/r2", "red_net")]
+    right = ["red/r2", "red_net", None, 1.5, True, False]
+    for wrong, passed in (("blue/b1", False), ("red/r2", True)):
+        seen_by(hosts, "red/r1", "red/r2", "red_net")["answered_by"] = "blue/b1"
+        record = {"questions": asked.fingerprint, "answers": [[number, wrong, *right[1:]]]}
+        record["again"] = [[number, 1, 0.2, 0.002, 0, True]]
+        hosts["node1"]["again"] = expand_again(record, asked, hosts["node1"]["seen"])
+        assert evaluated(hosts)["passed"] is passed
+
+
+def test_leak_is_final_at_once() -> None:
+    hosts = perfect()
+    seen_by(hosts, "blue/b1", "red/r1", "red_net").update(answered_by="red/r1", answered_on="red_net")
+    report = evaluated(hosts)
+    assert len(report["failures"]) == 1
+    assert unconfirmed(report) == []
 
 
 @pytest.mark.parametrize(("late", "result", "says"), [

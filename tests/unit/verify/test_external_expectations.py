@@ -21,6 +21,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.frame import tcp_frame, udp_frame
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.result import Silence
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.service_frames import dns_question
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.report_tables import reachability_table
@@ -233,6 +234,36 @@ def test_each_failure_of_an_external_packet_is_one_line(changes: dict, text: str
     key = (one.source, one.target, one.network, one.address)
     rows = evaluated(made, [one], {key: seen(one, **changes)}, {}, {"node1", "external"})
     assert [row["text"].partition(": ")[2].partition(": ")[2] for row in rows if row["text"]] == [text]
+    # What must not arrive and did is final; all else is asked again.
+    (row,) = [row for row in rows if row["text"]]
+    assert bool(row.get("unconfirmed")) is row["reach"]
+
+
+@pytest.mark.parametrize("changes, text", [
+    ({"asker": "10.0.0.3"}, "seen as 10.0.0.3 there, not as 192.0.2.11"),
+    ({"answered_by": "node3", "answered_on": ""}, "answered by node3 on a host"),
+])  # fmt: skip
+@pytest.mark.parametrize(("alone", "result", "says"), [
+    ({"answered": True}, "failed", "{} (also when asked alone)"),
+    ({"answered": False}, "failed", "{} (asked alone 5 times)"),
+    ({"answered": False, "tries": 0, "dead": 60}, "not tested", "known-good questions took more than 60 s"),
+])  # fmt: skip
+def test_wrong_answer_has_failed_when_it_comes_again(changes, text, alone, result, says) -> None:
+    one = of(external_flows(plan(), EXTERNAL, None, EVERY), external_expectations.TO_EXTERNAL, "red/r1")[4]
+    key = (one.source, one.target, one.network, one.address)
+    known = {"tries": 5, "waited": 4.0, "slowest": 0.01, "dead": 0, "near": True}
+    silence = Silence({"node1": {"again": {key: known | alone}}}, {})
+    (row, *_rest) = evaluated(plan(), [one], {key: seen(one, **changes)}, {}, {"node1", "external"}, silence)
+    assert (row["result"], row["unconfirmed"]) == (result, False)
+    assert says.format(text) in row["text"]
+
+
+@pytest.mark.parametrize(("asker", "again"), [("192.0.2.11", 0), ("10.0.0.3", 1), (None, 1)])
+def test_host_counts_questions_whose_source_was_seen_wrongly_among_those_to_repeat(asker, again) -> None:
+    """A run without any question to repeat leaves that step out."""
+    one = of(external_flows(plan(), EXTERNAL, None, EVERY), external_expectations.TO_EXTERNAL, "red/r1")[4]
+    record = {"answers": [[0, one.target, one.network, asker, 1.5, True, False]], "unsent": [], "untested": []}
+    assert Expectations([one], [], {}).unanswered(record) == again
 
 
 @pytest.mark.parametrize(("heard", "result", "text"), [

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,25 @@ def test_silence_and_wrong_answers_fail_reachability(wires: None, responder: Res
     assert not report["passed"]
     assert "red/1 -> red/2 10.0.0.4 (network red_net, IPv4): no answer (asked alone 5 times)" in report["failures"]
     assert {one["source"] for one in report["pairs"] if one["result"] == "failed"} == {"red/1", "red/2"}
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_wrong_answers_fail_only_when_they_come_again(wires: None, responder: Responder, stays: bool) -> None:
+    """Another workload has the addresses of red/2, for ever or while the questions are asked the first time."""
+    other = [replace(one, workload="red/9") if one.workload == "red/2" else one for one in listeners(PLAN, "here")]
+    responder.start(other, PORT, 60, write=True)
+    host, _problems = ask()
+    first = evaluate(PLAN, {"here": host}, None, EVERY_PAIR)
+    assert first["failures"] == [
+        f"red/1 -> red/2 {address} (network red_net, IPv{family}): answered by red/9 on red_net"
+        for family, address in ((4, "10.0.0.4"), (6, "fd00:10::4"))
+    ]
+    if not stays:
+        responder.stop(write=True)
+        start(responder)
+    report = evaluate(PLAN, {"here": ask_again(host)}, None, EVERY_PAIR)
+    again = [f"{line} (also when asked alone)" for line in first["failures"]]
+    assert report["failures"] == (again if stays else [])
 
 
 def on_the_mesh(*networks: str) -> dict:

@@ -118,7 +118,7 @@ record:
   type: str
   sample: eJyLjgUAARUAuQ==
 unanswered:
-  description: Number of questions without an answer that should be asked alone.
+  description: Number of questions without an answer, or with a wrong one, that should be asked alone.
   returned: when O(state=probed) or O(state=confirmed)
   type: int
   sample: 0

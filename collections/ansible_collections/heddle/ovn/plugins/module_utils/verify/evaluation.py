@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluation of a reachability run: expectations against observed answers, of all hosts together. Pure.
 
-An answer is conclusive, a missing answer is not: a question that must be answered and was not counts as failed only
-after it was asked alone, several times, while known-good questions between the same hosts were answered
-(`asking.confirm`). If those were not answered, or too late, the result is "not tested".
+A packet that must not arrive and did has failed at once. A question that must be answered counts as failed only after
+it was asked alone (`probe_scheduling.confirm`): either its answer was wrong again, or it had none, several times, while
+known-good questions between the same hosts were answered. If those were not answered, or too late, the result is "not
+tested".
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def evaluate(
 
 
 def unconfirmed(report: dict) -> list[tuple]:
-    """Return the questions to ask again alone: a required answer is missing, or silence could not be tested.
+    """Return the questions to ask again alone: a required answer is missing or wrong, or silence could not be tested.
 
     Each is (source, target, network, address), as in the report that `evaluate` made.
     """
@@ -118,9 +119,8 @@ def _evaluated(
         text = f"{_named(pair)}: packets of {pair.mtu} bytes get no answer, small ones do"
     else:
         text = _explained(pair, by, on, arrived, reached)
-    if by is not None and not reached:
-        return {**found, "result": FAILED, "text": text}
-    return {**found, **silence.of_required(key, text, plan["workloads"][pair.source]["node"], received.get(key))}
+    evaluated = silence.of_required if by is None or reached else silence.of_wrong
+    return {**found, **evaluated(key, text, plan["workloads"][pair.source]["node"], received.get(key))}
 
 
 def _explained(pair: Pair, by: str | None, on: str | None, arrived: bool, reached: bool) -> str:

@@ -68,20 +68,21 @@ def _evaluated(
     reached = (by, on) == (one.target, one.network)
     if not one.reach:
         if not reached and not arrived:
-            return _silent(one, found, silence.of_isolated(key, found))
+            return _repeatable(one, found, silence.of_isolated(key, found))
         what = "answered" if reached else "got the packet, though no answer came back,"
         return _row(one, FAILED, f"{what} but must not: {one.reason}", found)
     if not reached:
         if by is not None:
-            return _row(one, FAILED, f"answered by {by} on {on or 'a host'}", found)
+            wrong = f"answered by {by} on {on or 'a host'}"
+            return _repeatable(one, found, silence.of_wrong(key, wrong, one.runner, late))
         lost = "no answer" if late is None else "the packet arrived, its answer did not"
-        return _silent(one, found, silence.of_required(key, lost, one.runner, late))
-    sources = one.sources or ((one.seen_as,) if one.seen_as else ())
-    if sources and found.get("asker") not in sources:
-        return _row(one, FAILED, f"seen as {found.get('asker')} there, not as {' or '.join(sources)}", found)
+        return _repeatable(one, found, silence.of_required(key, lost, one.runner, late))
+    if one.right_sources and found.get("asker") not in one.right_sources:
+        wrong = f"seen as {found.get('asker')} there, not as {' or '.join(one.right_sources)}"
+        return _repeatable(one, found, silence.of_wrong(key, wrong, one.runner, late))
     if one.mtu and not found.get("large"):
         lost = f"packets of {one.mtu} bytes get no answer, small ones do"
-        return _silent(one, found, silence.of_required(key, lost, one.runner, late))
+        return _repeatable(one, found, silence.of_required(key, lost, one.runner, late))
     return _row(one, REACHED, "", found)
 
 
@@ -93,7 +94,7 @@ def _unsolicited(one: ExternalFlow, found: dict) -> dict:
     return _row(asked, ISOLATED, "", found)
 
 
-def _silent(one: ExternalFlow, found: dict, result: dict) -> dict:
+def _repeatable(one: ExternalFlow, found: dict, result: dict) -> dict:
     row = _row(one, result["result"], result["text"], found)
     return {**row, "unconfirmed": result.get("unconfirmed", False)}
 

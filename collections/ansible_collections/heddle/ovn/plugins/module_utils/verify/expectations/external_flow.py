@@ -60,6 +60,11 @@ class ExternalFlow:
     responders: tuple[str, ...] = ()
     refused: bool = False
 
+    @property
+    def right_sources(self) -> tuple[str, ...]:
+        """Return the source addresses of which the target must see one, () when that does not matter."""
+        return self.sources or ((self.seen_as,) if self.seen_as else ())
+
 
 def sender_of(flow: ExternalFlow) -> str:
     """Return what the sender of a datagram is named that any of several workloads may answer.

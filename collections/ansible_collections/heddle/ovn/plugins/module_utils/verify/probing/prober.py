@@ -96,9 +96,10 @@ class Expectations:
         """Return how many rows of a record should be asked alone, as far as this host can determine."""
         answered = {
             number
-            for number, by, on, _asker, _milliseconds, large, _unsolicited in record["answers"]
+            for number, by, on, asker, _milliseconds, large, _unsolicited in record["answers"]
             if (by, on) == (self.rows[number].target, self.rows[number].network)
             and (large or not self.rows[number].mtu)
+            and (not (right := getattr(self.rows[number], "right_sources", ())) or asker in right)
         }
         sent = set(range(len(self.rows))) - set(record["unsent"])
         silent = sum(self.rows[number].reach and number not in answered for number in sent)
@@ -163,7 +164,7 @@ def probe(asked: Expectations, places: dict[str, Place], port: int, timeout: flo
 def probe_again(
     asked: Expectations, again: dict, places: dict[str, Place], port: int, timeout: float
 ) -> tuple[dict, list[str]]:
-    """Ask rows that were not answered once more, each alone.
+    """Ask rows that were not answered, or wrongly, once more, each alone.
 
     `again` lists them as `unconfirmed`, and as `good` rows that were answered; `slowest` is how many seconds an answer
     took on any host. The record's `again` has, by row: `tries`, `waited` and `slowest` (control) in seconds, `dead`,
@@ -279,7 +280,7 @@ def expand(record: dict, asked: Expectations) -> dict[tuple, dict]:
 
 
 def expand_again(record: dict, asked: Expectations, seen: dict[tuple, dict]) -> dict[tuple, dict]:
-    """Return by key the questions asked alone, and add their answers to `seen`."""
+    """Return by key the questions asked alone and whether they were `answered`, and add their answers to `seen`."""
     found = expand({**record, "unsent": [], "untested": []}, asked)
     alone = {}
     for number, *figures in record["again"]:
@@ -287,6 +288,7 @@ def expand_again(record: dict, asked: Expectations, seen: dict[tuple, dict]) -> 
         key = row.source, row.target, row.network, row.address
         alone[key] = dict(zip(AGAIN, figures, strict=True))
         answer = found[key]
+        alone[key]["answered"] = answer["answered_by"] is not None
         if answer["answered_by"] is not None and key in seen:
             answer["large"] = answer["large"] or seen[key]["large"]
             answer["unsolicited"] = answer["unsolicited"] or seen[key]["unsolicited"]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Possible results of a test packet, their symbols in tables (the worst first), and the evaluation of silence. Pure."""
+"""Possible results of a test packet, their symbols in tables (the worst first), and the evaluation of silence. Pure.
+
+Wrong answers are evaluated like silence: they are failures only when they come again.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,16 @@ class Silence:
         if too_slow:
             return {"result": NOT_TESTED, "text": too_slow}
         return {"result": FAILED, "text": f"{text} (asked alone {one['tries']} times)"}
+
+    def of_wrong(self, key: tuple, text: str, runner: str, late: float | None = None) -> dict:
+        """Return the result of a required answer that is wrong. It has failed when it was wrong again, asked alone.
+
+        One that had no answer then counts as a missing answer.
+        """
+        one = self.again.get(key)
+        if one is not None and one["answered"]:
+            return {"result": FAILED, "text": f"{text} (also when asked alone)"}
+        return self.of_required(key, text, runner, late)
 
     def of_isolated(self, key: tuple, seen: dict) -> dict:
         """Return the result of a question that must not be answered and was not."""

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports for ssh of the hosts: each host has one that no other program listens on."""
+
+import pytest
+
+from lab import ports
+
+
+@pytest.fixture
+def listener():
+    """A port that a program listens on."""
+    with ports.socket.socket() as end:
+        end.bind(("127.0.0.1", 0))
+        end.listen()
+        yield end.getsockname()[1]
+
+
+def test_port_in_use_is_detected(listener):
+    assert ports.taken(listener)
+    assert not ports.taken(port := ports.free()), port
+
+
+def test_port_that_is_taken_is_replaced_and_others_stay(listener):
+    free = ports.free()
+    chosen = {"node1": listener, "node2": free}
+    ports.choose(chosen, ["node1", "node2"])
+    assert chosen["node1"] not in (listener, free) and chosen["node2"] == free
+
+
+def test_hosts_have_different_ports():
+    chosen = {"node1": (port := ports.free()), "node2": port}
+    ports.choose(chosen, ["node1", "node2", "node3"])
+    assert len(set(chosen.values())) == 3
