@@ -6,11 +6,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service
-from ansible_collections.heddle.ovn.plugins.module_utils.render import rehearsal
+from ansible_collections.heddle.ovn.plugins.module_utils.render import rehearsal, render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host import egress_service_rules
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
-from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
+from tests.pipeline import EVERYWHERE, labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
 
 POOL = (
     "---\napiVersion: heddle.dev/v1\nkind: LoadBalancerPool\nmetadata: {name: pool}\n"
@@ -94,6 +95,22 @@ def test_a_rehearsal_of_a_network_grows_with_its_hosts(monkeypatch, network):
 
     four, eight, sixteen = rendered(4), rendered(8), rendered(16)
     assert sixteen - eight == 2 * (eight - four)
+
+
+def test_the_other_hosts_of_a_network_are_found_as_often_for_many_workloads_as_for_few(monkeypatch):
+    found = []
+    good = NodeNetwork.remotes.fget
+    monkeypatch.setattr(NodeNetwork, "remotes", property(lambda view: found.append(view) or good(view)))
+
+    def count(workloads: int) -> int:
+        text = "".join(workload("t", f"w{number}", "node2") for number in range(workloads))
+        plan = plan_of(namespace("t") + NETWORKS["layer2"] + text, hosts=fleet(3), settings=EVERYWHERE)
+        found.clear()
+        ports = [row for row in render_northbound(plan, "node1") if row.columns.get("type") == "remote"]
+        assert sum(row.key.startswith("t.net_t_w") for row in ports) == workloads
+        return len(found)
+
+    assert count(2) == count(8)
 
 
 def test_a_workload_that_changes_is_rehearsed_on_its_host_and_the_next(rehearsed):
