@@ -12,8 +12,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness im
     with_changes_unconfirmed,
     with_readiness,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_text import network_status, status_table
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_text import network_statuses, status_table
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import (
+    alike_table,
     changes_text,
     objects_text,
     state_view,
@@ -68,14 +69,17 @@ def test_host_state(report, state):
     assert host_state("d", report) == state
 
 
+def statuses(audits):
+    """Return the status of the networks red_net and blue_net of hosts with these audits."""
+    networks = {name: {"object": NET} for name in ("red_net", "blue_net")}
+    return tuple(network_statuses({"objects": {}, "digest": "d", "networks": networks}, audits).values())
+
+
 def test_a_network_is_ready_when_every_host_has_it():
-    status = {"objects": {}, "digest": "d"}
-    network = {"object": NET}
-    assert network_status("red_net", network, status, {"n1": GOOD, "n2": GOOD}) == "Ready"
-    assert network_status("red_net", network, status, {"n1": GOOD, "n2": DRIFTED}) == "n2 drifted"
-    assert network_status("blue_net", network, status, {"n1": GOOD, "n2": DRIFTED}) == "Ready"
+    assert statuses({"n1": GOOD, "n2": GOOD}) == ("Ready", "Ready")
+    assert statuses({"n1": GOOD, "n2": DRIFTED}) == ("n2 drifted", "Ready")
     shared = {**GOOD, "drift": [{"network": ""}]}
-    assert network_status("blue_net", network, status, {"n1": shared, "n2": {}}) == "n1 drifted, n2 no answer"
+    assert statuses({"n1": shared, "n2": {}}) == ("n1 drifted, n2 no answer",) * 2
 
 
 def test_the_tables_show_ids_keys_addresses_and_users():
@@ -125,6 +129,35 @@ def test_summary_groups_conditions_that_need_attention():
         ["all", "ready"], ["hosts", "3", "2"], ["networks", "2", "1"], ["workloads", "151", "1"],
     ]  # fmt: skip
     assert "red/w" not in shown
+
+
+def many_networks(count):
+    names = [f"t{number:03}" for number in range(count)]
+    return "".join(namespace(name) + layer2(name, "net", "10.0.0.0/24") for name in names)
+
+
+def test_new_networks_of_a_check_are_one_line():
+    lines = objects_text(stored(many_networks(200))).splitlines()
+    assert lines[0] == "Not ready (200)"
+    named = ", ".join(f"UserDefinedNetwork/t{number:03}/net" for number in range(3))
+    assert lines[2].split("  ") == ["", f"{named} and 197 more", "WaitingForHosts"]
+    assert len(lines) < 20
+
+
+def test_networks_that_differ_alike_are_one_line_of_the_summary():
+    before = kept(stored(many_networks(200)))
+    drift = [{"network": f"t{number:03}_net"} for number in range(200)]
+    shown = status_table(state_view(before), reports(before, node2={"drift": drift}), summary=True)
+    assert "t000_net, t001_net, t002_net and 197 more  node2 drifted\n" in shown
+    assert len(shown.splitlines()) < 20
+
+
+def test_a_table_of_states_is_limited():
+    lines = alike_table("Not ready", ["object", "status"], [(f"w{number}", f"s{number}") for number in range(150)])
+    assert lines[0] == "Not ready (150)"
+    assert lines[-2:] == ["  ... and 50 more", ""]
+    assert len(lines) == 104
+    assert not alike_table("Not ready", ["object", "status"], [])
 
 
 def test_summary_of_a_silent_host_lists_the_host_once():
@@ -249,12 +282,8 @@ def test_every_difference_has_a_line():
 
 
 def test_refused_network_does_not_affect_readiness_of_others():
-    status = {"objects": {}, "digest": "d"}
-    network = {"object": NET}
     refused = {"failed": True, "msg": "network red_net: a route", "refused": {"red_net": "a route\nin the way"}}
-    reported = {"n1": refused, "n2": GOOD}
-    assert network_status("red_net", network, status, reported) == "n1 refused"
-    assert network_status("blue_net", network, status, reported) == "Ready"
+    assert statuses({"n1": refused, "n2": GOOD}) == ("n1 refused", "Ready")
 
 
 def test_neighbours_of_bird_are_shown_as_hosts_report_them():

@@ -6,11 +6,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service
-from ansible_collections.heddle.ovn.plugins.module_utils.render import rehearsal
+from ansible_collections.heddle.ovn.plugins.module_utils.render import rehearsal, render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host import egress_service_rules
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
-from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
+from tests.pipeline import EVERYWHERE, labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
 
 POOL = (
     "---\napiVersion: heddle.dev/v1\nkind: LoadBalancerPool\nmetadata: {name: pool}\n"
@@ -75,25 +76,94 @@ NETWORKS = {
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
 def test_a_rehearsal_of_a_network_grows_with_its_hosts(monkeypatch, network):
-    """And not with their square: each host has a port, a route or a name for each other one, and each workload."""
-    rows = []
-
-    def counted(render):
-        return lambda plan, node: [rows.append(row) or row for row in render(plan, node)]
-
-    monkeypatch.setattr(rehearsal, "_ROWS", [counted(render) for render in rehearsal._ROWS])
+    """And not with their square: each host has rows and flows for each other one, and each workload."""
+    seen = []
+    for name in ("_flaw_of_row", "_flaw_of_word"):
+        good = getattr(rehearsal, name)
+        monkeypatch.setattr(rehearsal, name, lambda one, good=good: seen.append(one) or good(one))
 
     def rendered(count: int) -> int:
-        rows.clear()
         hosts = fleet(count)
         text = namespace("t") + network + "".join(workload("t", f"w{name}", name) for name in hosts)
         plan = plan_of(text, hosts=hosts)
+        seen.clear()
         assert not rehearsal.unrenderable(plan)
-        # Other hosts' chassis are few rows of each host, and are rendered as they are.
-        return sum(row.table not in ("Chassis", "Encap") for row in rows)
+        return len(seen)
 
     four, eight, sixteen = rendered(4), rendered(8), rendered(16)
     assert sixteen - eight == 2 * (eight - four)
+
+
+class Name(str):
+    """A name of a network that counts its comparisons."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_a_host_looks_at_no_networks_of_others(monkeypatch):
+    monkeypatch.setattr(rehearsal, "_flaw", lambda *_given: "")
+
+    def looks(count: int) -> int:
+        hosts, text = fleet(count), ""
+        for number, host in enumerate(hosts):
+            name = f"t{number}"
+            text += namespace(name) + layer2(name, "net", "10.0.0.0/24") + workload(name, "w", host)
+        plan = plan_of(text, hosts=hosts)
+        places = {Name(name): None for name in plan["networks"]}
+        Name.compared = 0
+        assert not rehearsal.unrenderable(plan, places)
+        return Name.compared
+
+    four, eight, sixteen = looks(4), looks(8), looks(16)
+    assert sixteen - eight == 2 * (eight - four)
+
+
+class Looked(list):
+    """Names of hosts that count how many are looked at."""
+
+    looks = 0
+
+    def __iter__(self):
+        for one in super().__iter__():
+            Looked.looks += 1
+            yield one
+
+    def __contains__(self, name):
+        return any(one == name for one in self)
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_for_a_network_on_no_host_the_first_that_can_have_it_is_found_without_the_others(network):
+    def looks(count: int) -> int:
+        hosts = fleet(count)
+        plan = plan_of(namespace("t") + network, hosts=hosts)
+        Looked.looks = 0
+        assert rehearsal._on_some_node(plan, {"t_net"}, Looked(hosts))["networks"]["t_net"]["nodes"] == ["node1"]
+        # But for one walk for all networks.
+        return Looked.looks - count
+
+    assert looks(4) == looks(16)
+
+
+def test_the_other_hosts_of_a_network_are_found_as_often_for_many_workloads_as_for_few(monkeypatch):
+    found = []
+    good = NodeNetwork.remotes.fget
+    monkeypatch.setattr(NodeNetwork, "remotes", property(lambda view: found.append(view) or good(view)))
+
+    def count(workloads: int) -> int:
+        text = "".join(workload("t", f"w{number}", "node2") for number in range(workloads))
+        plan = plan_of(namespace("t") + NETWORKS["layer2"] + text, hosts=fleet(3), settings=EVERYWHERE)
+        found.clear()
+        ports = [row for row in render_northbound(plan, "node1") if row.columns.get("type") == "remote"]
+        assert sum(row.key.startswith("t.net_t_w") for row in ports) == workloads
+        return len(found)
+
+    assert count(2) == count(8)
 
 
 def test_a_workload_that_changes_is_rehearsed_on_its_host_and_the_next(rehearsed):

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import DEFAULT_NETWORK
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service
 from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound, rehearsal
+from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
 from tests.pipeline import (
     labelled,
@@ -136,6 +138,46 @@ def test_a_host_fails_on_the_only_one_with_the_former_topology(monkeypatch):
 
     monkeypatch.setitem(northbound._TOPOLOGIES, "Layer2", render)
     assert [*unrenderable(plan)] == ["t_net"]
+
+
+@pytest.mark.parametrize("broken", HOSTS)
+def test_a_chassis_that_fails_on_other_hosts_is_found(monkeypatch, broken):
+    good = rehearsal.render_southbound
+
+    def render(*given):
+        rows = good(*given)
+        if any(row.key == HOSTS[broken]["chassis"] for row in rows):
+            raise ValueError("no such thing")
+        return rows
+
+    monkeypatch.setattr(rehearsal, "render_southbound", render)
+    assert "ValueError: no such thing" in unrenderable(plan_of(TENANT, hosts=HOSTS))[DEFAULT_NETWORK]
+
+
+@pytest.mark.parametrize("broken", [*HOSTS, "node9"])
+def test_a_host_for_whose_tunnels_flows_fail_is_found_where_other_hosts_have_other_families(monkeypatch, broken):
+    """Also one without a chassis, and where the next host has no IPv6 on the provider network, or no such flows."""
+    hosts = {**HOSTS, "node9": {"addresses": ["2001:db8:9::9"]}}
+    for name, gateway in (
+        ("node3", {**HOSTS["node3"]["gateway"], "addresses": HOSTS["node3"]["gateway"]["addresses"][:1]}),
+        ("node5", {**HOSTS["node5"]["gateway"], "mode": "local"}),
+        ("node7", None),
+    ):
+        hosts[name] = {**HOSTS[name], "gateway": gateway, "addresses": [f"2001:db8:9::{name[-1]}"]}
+    plan = plan_of(TENANT, hosts=hosts)
+    address = next(one for one in [*(plan["nodes"][broken].get("gateway") or {}).get("addresses", ()),
+                                   *plan["nodes"][broken]["addresses"]] if ":" in one)  # fmt: skip
+    target = f"ipv6_dst={address.partition('/')[0]}"
+    good = bridge_flows._Rules.too_big
+
+    def too_big(rules, *given):
+        good(rules, *given)
+        if any(flow.match.endswith(target) for flow in rules.flows):
+            raise ValueError("no such thing")
+
+    assert not unrenderable(plan)
+    monkeypatch.setattr(bridge_flows._Rules, "too_big", too_big)
+    assert "ValueError: no such thing" in unrenderable(plan)[DEFAULT_NETWORK]
 
 
 def name_of(attachment: tuple[dict, dict]) -> str:

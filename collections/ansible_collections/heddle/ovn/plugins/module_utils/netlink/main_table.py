@@ -49,9 +49,9 @@ def copies(desired: HostNetwork, state: HostState, tables: dict[str, int]) -> di
         table = tables[link_table(name)] or link_table(name)
         by_link = [one for one in everything if one[2].device == name]
         found |= {(table, str(prefix), metric): Copy(route, "") for prefix, metric, route in by_link}
-    candidates = [one for one in everything if one[0].prefixlen]
+    candidates, of_vrfs = [one for one in everything if one[0].prefixlen], _own(desired, followers)
     for vrf in followers:
-        own, inner = _own(desired, vrf)
+        own, inner = of_vrfs[vrf.name]
         families = {prefix.version for prefix in own}
         for prefix, metric, route in candidates:
             if prefix.version not in families or prefix in own or any(_inside(prefix, one) for one in inner):
@@ -79,19 +79,26 @@ def _candidates(desired: HostNetwork, state: HostState) -> list[tuple[_Prefix, i
     return sorted(found, key=lambda item: (_has_gateway(item[2]), str(item[0]), item[1]))
 
 
-def _own(desired: HostNetwork, vrf: Vrf) -> tuple[set[_Prefix], set[_Prefix]]:
-    """Return the prefixes that a VRF has routes of its own to, and those among them behind its own links."""
-    links = {link.name for link in desired.links if link.vrf == vrf.name}
-    inner = {
-        ipaddress.ip_interface(address.address).network for address in desired.addresses if address.device in links
-    }
-    own = set(inner)
+def _own(desired: HostNetwork, vrfs: list[Vrf]) -> dict[str, tuple[set[_Prefix], set[_Prefix]]]:
+    """Return by VRF the prefixes that it has routes of its own to, and those among them behind its own links.
+
+    In one walk for all VRFs: each has a fixed number of the links, addresses and routes.
+    """
+    found: dict[str, tuple[set[_Prefix], set[_Prefix]]] = {vrf.name: (set(), set()) for vrf in vrfs}
+    places = {link.name: link.vrf for link in desired.links if link.vrf in found}
+    for address in desired.addresses:
+        if address.device in places:
+            prefix = ipaddress.ip_interface(address.address).network
+            for prefixes in found[places[address.device]]:
+                prefixes.add(prefix)
     for route in desired.routes:
-        if route.vrf == vrf.name:
-            own.add(ipaddress.ip_network(route.to))
-            if route.device in links:
-                inner.add(ipaddress.ip_network(route.to))
-    return own, inner
+        if route.vrf in found:
+            own, inner = found[route.vrf]
+            prefix = ipaddress.ip_network(route.to)
+            own.add(prefix)
+            if places.get(route.device) == route.vrf:
+                inner.add(prefix)
+    return found
 
 
 def _inside(prefix: _Prefix, other: _Prefix) -> bool:

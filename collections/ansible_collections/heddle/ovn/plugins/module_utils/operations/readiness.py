@@ -28,7 +28,7 @@ from ..render.common.node_network import is_mesh
 from ..store.snapshot import Snapshot, StoredObject
 from .plans import Plans
 
-NOT_ASKED, READY = "not asked", "ready"
+NOT_ASKED, READY, _DRIFTED = "not asked", "ready", "drifted"
 _LONGEST_REASON = 200
 
 
@@ -52,7 +52,7 @@ def host_state(digest: str, report: dict) -> str:
         return f"not installed: {_first_line(report.get('msg', ''))}"
     if report["digest"] != digest:
         return "behind"
-    return "drifted" if report["drift"] else READY
+    return _DRIFTED if report["drift"] else READY
 
 
 def _stopped(units: list[str]) -> str:
@@ -66,28 +66,42 @@ def _first_line(text: str) -> str:
     return line if len(line) <= _LONGEST_REASON else line[:_LONGEST_REASON] + "..."
 
 
-def network_states(name: str, described: dict, digest: str, reports: dict[str, dict]) -> dict[str, str]:
-    """Return the state of one network by host: drift of other networks does not count, drift of common objects does.
+class HostReports:
+    """The reports of hosts after a run, prepared once for all networks of the plan with this digest."""
 
-    `described` is the network in the plan. Hosts that it is not on have no state.
-    """
-    states = {}
-    for host, report in sorted(reports.items()):
-        if host not in described.get("nodes", reports):
-            continue
-        if host not in described.get("host_subnets", reports):
-            states[host] = "has no subnet of it"
-            continue
+    def __init__(self, digest: str, reports: dict[str, dict]) -> None:
+        self._digest, self._reports, self._hosts = digest, reports, sorted(reports)
+        self._states: dict[str, str] = {}
+        self._drifted: dict[str, set[str]] = {}
+
+    def of_network(self, name: str, described: dict) -> dict[str, str]:
+        """Return the state of one network by host, sorted; hosts that it is not on have none.
+
+        Drift of other networks does not count, drift of common objects does. `described` is the network in the plan.
+        """
+        having = described.get("host_subnets", self._reports)
+        return {
+            host: self._state(host, name) if host in having else "has no subnet of it"
+            for host in self._hosts_of(described)
+        }
+
+    def _hosts_of(self, described: dict) -> list[str]:
+        if "nodes" not in described:
+            return self._hosts
+        return sorted(host for host in set(described["nodes"]) if host in self._reports)
+
+    def _state(self, host: str, name: str) -> str:
+        report = self._reports[host]
         refused = report.get("refused")
         if refused:
             # A run that lists the networks a host rejected has applied all others.
-            states[host] = f"refused: {_first_line(refused[name])}" if name in refused else "ready"
-            continue
-        state = host_state(digest, report)
-        if state == "drifted" and not any(entry["network"] in ("", name) for entry in report["drift"]):
-            state = "ready"
-        states[host] = state
-    return states
+            return f"refused: {_first_line(refused[name])}" if name in refused else READY
+        if host not in self._states:
+            self._states[host] = host_state(self._digest, report)
+            if self._states[host] == _DRIFTED:
+                self._drifted[host] = {entry["network"] for entry in report["drift"]}
+        state = self._states[host]
+        return READY if state == _DRIFTED and self._drifted[host].isdisjoint(("", name)) else state
 
 
 def with_probes(before: Snapshot, probes: dict[str, dict], moment: str) -> Snapshot:
@@ -113,6 +127,7 @@ def with_readiness(
     """
     after, plans = dataclasses.replace(before, objects=dict(before.objects)), plans or Plans()
     plan = plans.of(before) if before.revision else {"networks": {}, "digest": ""}
+    hosts = HostReports(plan["digest"], reports)
     for name, described in plan["networks"].items():
         if not described["object"]:
             continue
@@ -120,14 +135,14 @@ def with_readiness(
         known = entry.status.get("hosts", {})
         states = {
             host: known.get(host, state) if state == NOT_ASKED else state
-            for host, state in network_states(name, described, plan["digest"], reports).items()
+            for host, state in hosts.of_network(name, described).items()
         }
         after.objects[entry.key] = with_ready(entry, ready_on(states, NOT_ASKED), states, moment)
-    _record_nodes(after, plan, reports, moment)
+    _record_nodes(after, plan, hosts, moment)
     return plans.share(before, after) if before.revision else after
 
 
-def _record_nodes(after: Snapshot, plan: dict, reports: dict[str, dict], moment: str) -> None:
+def _record_nodes(after: Snapshot, plan: dict, hosts: HostReports, moment: str) -> None:
     """Write what nodes report into the status of the objects that say so of each node."""
     entries = [entry for entry in after.of_kind(*NODE_KINDS) if _is_accepted(entry)]
     if not entries:
@@ -136,12 +151,16 @@ def _record_nodes(after: Snapshot, plan: dict, reports: dict[str, dict], moment:
     @cache
     def of_network(name: str) -> dict[str, str]:
         described = plan["networks"].get(name)
-        return network_states(name, described, plan["digest"], reports) if described else {}
+        return hosts.of_network(name, described) if described else {}
+
+    @cache
+    def of_every_network() -> dict[str, str]:
+        return _of_every_network(plan, of_network)
 
     attachments = Attachments(networks(after))
     for entry in entries:
         if entry.kind in ADMIN_KINDS:
-            states = _of_every_network(plan, of_network)
+            states = of_every_network()
         else:
             network = policy_network(after, entry, attachments)
             states = of_network(network.name) if network else {}

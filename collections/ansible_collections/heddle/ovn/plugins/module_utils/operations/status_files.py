@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from .readiness import host_state, now
-from .status_text import network_status, status_table
+from .status_text import full_table, network_statuses
 from .status_view import object_status
 
 # What `state_view` returns; the result of a module has more.
@@ -25,9 +25,7 @@ def status_files(view: dict, audits: dict[str, dict]) -> dict[str, str]:
     kept |= {
         "time": now(),
         "host_states": {name: host_state(view["digest"], audits.get(name) or {}) for name in view["nodes"]},
-        "network_states": {
-            name: network_status(name, network, view, audits) for name, network in view["networks"].items()
-        },
+        "network_states": network_statuses(view, audits),
         "workload_states": {
             key.partition("/")[2]: object_status(document)
             for key, document in view["objects"].items()
@@ -40,5 +38,5 @@ def status_files(view: dict, audits: dict[str, dict]) -> dict[str, str]:
         }
     return {
         "status.json": json.dumps(kept, indent=4, sort_keys=True) + "\n",
-        "status.txt": status_table(view, audits) + "\n",
+        "status.txt": full_table(view, audits, kept["network_states"]) + "\n",
     }

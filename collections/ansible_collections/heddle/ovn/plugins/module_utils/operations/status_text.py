@@ -7,18 +7,23 @@ from ..api.kinds.address_pool import DEFAULT_BITS
 from ..common.naming import DEFAULT_INTERFACE
 from ..common.text_table import shortened, table
 from ..render.common.node_network import nodes_of
-from .readiness import host_state, network_states
-from .status_view import attention, object_status, titled
+from .readiness import READY, HostReports, host_state
+from .status_view import alike_table, attention, object_status, titled
 
 NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork", "MeshNetwork")
 
 
-def network_status(name: str, network: dict, status: dict, audits: dict) -> str:
-    """Return `Ready`, or the reasons why the network is not: its own status, and hosts that are not as planned."""
+def network_statuses(status: dict, audits: dict) -> dict[str, str]:
+    """Return by network `Ready`, or the reasons why it is not: its own status, and hosts that are not as planned."""
+    hosts = HostReports(status["digest"], audits)
+    return {name: _network_status(name, network, status, hosts) for name, network in status["networks"].items()}
+
+
+def _network_status(name: str, network: dict, status: dict, hosts: HostReports) -> str:
     document = status["objects"].get(network["object"])
     reason = object_status(document) if document else "Ready"
-    states = network_states(name, network, status["digest"], audits)
-    wrong = [f"{host} {_short(state)}" for host, state in states.items() if state != "ready"]
+    states = hosts.of_network(name, network)
+    wrong = [f"{host} {_short(state)}" for host, state in states.items() if state != READY]
     # The recorded readiness is older than the hosts' current states.
     stale = reason in ("HostsNotReady", "HostsNotAsked", "WaitingForHosts")
     return ", ".join(([] if reason == "Ready" or stale else [reason]) + wrong) or "Ready"
@@ -45,7 +50,7 @@ def _summary(status: dict, audits: dict, nodes: list[list], networks: list[list]
     # A host without any of its networks is reported once, with the host.
     elsewhere = {f"{name} {state}" for name, *_row, state in nodes if state not in ("ready", "drifted")}
     waiting = [
-        [row[0], row[-1]]
+        (row[0], row[-1])
         for row in networks
         if row[-1] != "Ready" and not {*row[-1].split(", ")} <= elsewhere
     ]  # fmt: skip
@@ -61,7 +66,7 @@ def _summary(status: dict, audits: dict, nodes: list[list], networks: list[list]
     hosts = [line for line in hosts if not any(trouble.startswith(line) for trouble in troubles)]
     return [
         *titled("Attention", [*troubles, *hosts, *_paths(audits), *attention(status["objects"])]),
-        *(table(f"Networks that are not ready ({len(waiting)})", ["name", "status"], waiting) if waiting else []),
+        *alike_table("Networks that are not ready", ["name", "status"], waiting),
         *table("Totals", ["", "all", "ready"], totals),
     ]
 
@@ -138,8 +143,8 @@ def _host_rows(status: dict, audits: dict) -> list[list]:
     ]
 
 
-def _network_rows(status: dict, audits: dict) -> list[list]:
-    """Return the networks by id, then those that the plan does not have."""
+def _network_rows(status: dict, states: dict[str, str]) -> list[list]:
+    """Return the networks by id, with these states, then those that the plan does not have."""
     rows = [
         [
             name,
@@ -151,7 +156,7 @@ def _network_rows(status: dict, audits: dict) -> list[list]:
             " ".join(network["namespaces"]) or "all",
             len(status["users"][name]),
             len(nodes_of(status, name)),
-            network_status(name, network, status, audits),
+            states[name],
         ]
         for name, network in sorted(status["networks"].items(), key=lambda item: item[1]["id"])
     ]
@@ -183,11 +188,16 @@ def _interface_rows(status: dict) -> list[list]:
 
 
 def status_table(status: dict, audits: dict, summary: bool = False) -> str:
-    """Return hosts, networks and workloads as text."""
-    hosts, networks = _host_rows(status, audits), _network_rows(status, audits)
-    if summary:
-        return "\n".join(_summary(status, audits, hosts, networks))
-    interfaces = _interface_rows(status)
+    """Return hosts, networks and workloads as text; with `summary` what needs attention, and totals."""
+    states = network_statuses(status, audits)
+    if not summary:
+        return full_table(status, audits, states)
+    return "\n".join(_summary(status, audits, _host_rows(status, audits), _network_rows(status, states)))
+
+
+def full_table(status: dict, audits: dict, states: dict[str, str]) -> str:
+    """Return hosts, networks and workloads as text; `states` as `network_statuses` returns them."""
+    hosts, networks, interfaces = _host_rows(status, audits), _network_rows(status, states), _interface_rows(status)
     network_head = [
         "name", "id", "topology", "role", "tunnel keys", "subnets", "namespaces", "users", "hosts", "status",
     ]  # fmt: skip

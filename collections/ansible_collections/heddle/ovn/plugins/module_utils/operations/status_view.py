@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..common.text_table import shortened, table
+from ..common.text_table import MOST_LINES, shortened, table
 from ..controllers.network.networks import DEFINITION_KIND, NETWORK_KINDS
 from ..controllers.node_conditions import READY_IN_ZONE, is_applied
 from ..store.database import differences
@@ -107,15 +107,27 @@ def _named(keys: list[str]) -> str:
     return f"{', '.join(keys[:_MOST_NAMES])} and {len(keys) - _MOST_NAMES} more"
 
 
+def alike_table(title: str, head: list[str], states: list[tuple[str, str]]) -> list[str]:
+    """Return a table of names and their states, those with the same one in one row; nothing when there are none."""
+    if not states:
+        return []
+    alike: dict[str, list[str]] = {}
+    for name, state in states:
+        alike.setdefault(state, []).append(name)
+    rows = [[_named(names), state] for state, names in alike.items()]
+    more = [[f"... and {len(rows) - MOST_LINES} more", ""]] if len(rows) > MOST_LINES else []
+    return table(f"{title} ({len(states)})", head, [*rows[:MOST_LINES], *more])
+
+
 def objects_summary(objects: dict[str, dict]) -> list[str]:
-    """Return what needs attention, all of it, then the objects that are not ready, and totals of each kind."""
+    """Return what needs attention, all of it, then which objects are not ready, and totals of each kind."""
     shown = {
         key: document
         for key, document in objects.items()
         if document["kind"] in _SHOWN_KINDS and not _follows(document)
     }
     states = {key: object_status(document) for key, document in shown.items()}
-    waiting = [[key, state] for key, state in states.items() if state not in _READY]
+    waiting = [(key, state) for key, state in states.items() if state not in _READY]
     totals = []
     for kind in _SHOWN_KINDS:
         of_kind = [states[key] for key, document in shown.items() if document["kind"] == kind]
@@ -123,7 +135,7 @@ def objects_summary(objects: dict[str, dict]) -> list[str]:
             totals.append([kind, len(of_kind), sum(state in _READY for state in of_kind)])
     return [
         *titled("Attention", attention(objects)),
-        *(table(f"Not ready ({len(waiting)})", ["object", "status"], waiting) if waiting else []),
+        *alike_table("Not ready", ["object", "status"], waiting),
         *table(f"Objects ({len(shown)})", ["kind", "all", "ready"], totals),
     ]
 

@@ -10,10 +10,11 @@ from functools import cache
 from itertools import repeat
 from typing import NamedTuple
 
+from ..common.addressing import family
 from ..common.naming import DEFAULT_NETWORK
 from ..types.ovsdb_row import Keys, Row
 from .common.hosting_nodes import hosting_nodes
-from .common.node_network import is_on, nodes_of
+from .common.node_network import nodes_of
 from .gateway.bridge import render_flood_ports, render_static_macs
 from .gateway.bridge_flows import render_bridge_flows
 from .host.firewall import render_firewall
@@ -26,7 +27,6 @@ from .northbound import render_northbound
 from .southbound import render_southbound
 
 _ROWS = (
-    render_southbound,
     render_northbound,
     render_workload_ports,
     lambda plan, node: render_mesh_bridge(plan, node, "system"),
@@ -37,7 +37,7 @@ _ROWS = (
 _NUMBERS = (("QoS", "action"),)
 _SCALARS = {str, int, bool}
 _TEXT, _NUMBER, _TEXT_OR_ABSENT = {str}, {int}, {str, type(None)}
-_WORDS = (render_bridge_flows, render_flood_ports, render_static_macs)
+_WORDS = (render_flood_ports, render_static_macs)
 _OTHERS = (render_endpoints, render_virtual_machines, render_additional_chassis, render_firewall)
 
 
@@ -101,7 +101,8 @@ class Rehearsal:
     kind, and of the next one before it that has any; in the short form the network is on no other nodes, but for those
     by which packets of these workloads leave (EgressIP, EgressService). So each workload and each node is rendered
     where it is and, once for each kind of nodes, where it is remote, and not once for every other node. The nodes by
-    which packets of others leave are rendered with all of these workloads.
+    which packets of others leave are rendered with all of these workloads. What a node has for each other one as a host
+    (a chassis, flows about its tunnels) is rendered for those before it down to the last one of its kind, too.
     """
 
     def __init__(self, plan: dict, nodes: list[str]) -> None:
@@ -114,13 +115,15 @@ class Rehearsal:
             for network in {interface["network"] for interface in workload["interfaces"]}:
                 for node in hosting_nodes(workload):
                     self._workloads[network].setdefault(node, []).append(key)
+        self._kinds = {name: _kind(node) for name, node in plan["nodes"].items()}
+        self._others = self._near([*plan["nodes"]], self._known)
 
     def reason(self, places: Mapping[str, Collection[str] | None], *, complete: bool = False) -> str:
         """Return why a node cannot be rendered with these networks, "" when all can; `places` as in `unrenderable`.
 
         With `complete` networks are rendered with all their nodes and, but for the default network, workloads.
         """
-        here: dict[str, set[str]] = {}
+        here: dict[str, dict[str, None]] = {}
         tried = [name for name in {DEFAULT_NETWORK: None, **places} if name in self._plan["networks"]]
         beside = {name: self._beside(name) for name in tried}
         for name, chosen in places.items():
@@ -130,11 +133,12 @@ class Rehearsal:
             if chosen is not None:
                 some = [node for node, those in found.items() if not those.near.isdisjoint(chosen)]
             for node in (*some, *self._leaving.get(name, ())):
-                here.setdefault(node, set()).add(name)
+                here.setdefault(node, {})[name] = None
         for node in self._nodes:
             if node in here:
-                kept = {name: beside[name] for name in tried if name == DEFAULT_NETWORK or name in here[node]}
-                if flaw := _flaw(self._limited(kept, node, complete), node):
+                kept = {name: beside[name] for name in {DEFAULT_NETWORK: None, **here[node]} if name in beside}
+                others = None if complete else self._sorted(self._others[node])
+                if flaw := _flaw(self._limited(kept, node, complete), node, others):
                     return f"it cannot be rendered on node {node}: {flaw}"
         return ""
 
@@ -145,16 +149,24 @@ class Rehearsal:
         """
         on, hosts = self._known.intersection(nodes_of(self._plan, name)), self._workloads[name]
         nodes = sorted(on.union(hosts) & self._order.keys(), key=self._order.__getitem__)
-        last: dict[tuple, int] = {}
+        near, found = self._near(nodes, on), {}
         host = next((node for node in reversed(nodes) if node in hosts), "")
-        found: dict[str, _Beside] = {}
+        for node in nodes:
+            if node in on:
+                found[node] = _Beside(near[node], host)
+            host = node if node in hosts else host
+        return found
+
+    def _near(self, nodes: list[str], on: Set[str]) -> dict[str, set[str]]:
+        """Return by node that is `on` it and the nodes before it down to the last one of its kind that is."""
+        last: dict[tuple, int] = {}
+        found: dict[str, set[str]] = {}
         for number, node in enumerate(nodes * 2):
             if node in on:
-                kind = _kind(self._plan["nodes"][node])
+                kind = self._kinds[node]
                 if number >= len(nodes):
-                    found[node] = _Beside({nodes[one % len(nodes)] for one in range(last[kind], number + 1)}, host)
+                    found[node] = {nodes[one % len(nodes)] for one in range(last[kind], number + 1)}
                 last[kind] = number
-            host = node if node in hosts else host
         return found
 
     def _limited(self, kept: Mapping[str, Mapping[str, _Beside]], node: str, complete: bool) -> dict:
@@ -181,8 +193,13 @@ class Rehearsal:
 
 
 def _kind(node: dict) -> tuple:
-    """Return on what it depends how a node renders others: the topology of its routers, and its gateway mode."""
-    return node.get("layer2_topology_version"), (node.get("gateway") or {}).get("mode")
+    """Return on what it depends how a node renders others.
+
+    The topology of its routers, its gateway mode, and the families that it has on the provider network.
+    """
+    gateway = node.get("gateway") or {}
+    families = frozenset(map(family, gateway.get("addresses", ())))
+    return node.get("layer2_topology_version"), gateway.get("mode"), families
 
 
 def _leaving(plan: dict) -> dict[str, dict[str, list[str]]]:
@@ -220,26 +237,29 @@ def plan_of_networks(plan: dict, names: Set[str]) -> dict:
 
 def _on_some_node(plan: dict, names: Set[str], nodes: list[str]) -> dict:
     """Return the plan in which each of these networks is on one of the nodes, as soon as one can have it."""
-    moved = {}
+    moved, known = {}, set(nodes)
     for name in names:
         described = plan["networks"][name]
-        able = [node for node in nodes if node in described.get("host_subnets", nodes)]
-        if able and not any(is_on(described, node) for node in nodes):
-            moved[name] = {**described, "nodes": able[:1]}
+        having = described.get("host_subnets", known)
+        able = next((node for node in nodes if node in having), None)
+        if able is not None and known.isdisjoint(nodes_of(plan, name)):
+            moved[name] = {**described, "nodes": [able]}
     return {**plan, "networks": {**plan["networks"], **moved}} if moved else plan
 
 
-def _flaw(plan: dict, node: str) -> str:
+def _flaw(plan: dict, node: str, others: list[str] | None) -> str:
     try:
-        return next(_flaws(plan, node), "")
+        return next(_flaws(plan, node, others), "")
     # A defect of a renderer may raise anything, and must affect this network alone.
     except Exception as error:  # pylint: disable=broad-exception-caught
         return f"{type(error).__name__}: {error}"
 
 
-def _flaws(plan: dict, node: str) -> Iterator[str]:
+def _flaws(plan: dict, node: str, others: list[str] | None) -> Iterator[str]:
+    yield from filter(None, map(_flaw_of_row, render_southbound(plan, node, others)))
     for render in _ROWS:
         yield from filter(None, map(_flaw_of_row, render(plan, node)))
+    yield from filter(None, map(_flaw_of_word, render_bridge_flows(plan, node, others)))
     for render in _WORDS:
         yield from filter(None, map(_flaw_of_word, render(plan, node)))
     for render in _OTHERS:

@@ -6,16 +6,19 @@ ovn-architecture, "OVN Interconnection"; rows as ovn-kubernetes's chassis handle
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..types.ovsdb_row import Parent, Row
 from .common.overlay import overlay_of
 
 TABLES = ("Chassis", "Encap")
 
 
-def render_southbound(plan: dict, node: str) -> list[Row]:
-    """Return Chassis and Encap rows of all other nodes whose chassis is known."""
+def render_southbound(plan: dict, node: str, others: Iterable[str] | None = None) -> list[Row]:
+    """Return Chassis and Encap rows of the nodes `others`, of all when it is None, whose chassis is known."""
     rows, overlay = [], overlay_of(plan)
-    for name, remote in plan["nodes"].items():
+    for name in plan["nodes"] if others is None else others:
+        remote = plan["nodes"][name]
         chassis = remote["chassis"]
         if name == node or not chassis:
             continue

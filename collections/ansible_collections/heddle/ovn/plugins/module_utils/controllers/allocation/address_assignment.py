@@ -6,10 +6,12 @@ An address stays with its host as long as that may hold it, and goes to the host
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+
+from ...common.addressing import is_within
 
 
 @dataclass(frozen=True)
@@ -33,17 +35,26 @@ def assigned_hosts(
     """
     result: dict[str, str] = {}
     load: Counter[str] = Counter()
-    able = {
-        group: [one.name for one in hosts if all(_may(one, address, wanted[address]) for address in group)]
-        for group in _groups(wanted, together)
-    }
-    for group, names in able.items():
-        kept = next((before[address] for address in group if before.get(address) in names), None)
+    groups, by_name = list(_groups(wanted, together)), {one.name: one for one in hosts}
+    # Most hosts have the same subnets.
+    reaches = cache(is_within)
+
+    def may(host: Candidate, group: tuple[str, ...]) -> bool:
+        return all(
+            (wanted[address] is None or host.name in wanted[address]) and reaches(address, host.subnets)
+            for address in group
+        )
+
+    # Where addresses stay, only the former host of each is looked at, and not all hosts.
+    for group in groups:
+        former = (by_name.get(before.get(address, "")) for address in group)
+        kept = next((host.name for host in former if host and may(host, group)), None)
         if kept:
             result |= dict.fromkeys(group, kept)
             load[kept] += len(group)
-    for group, names in able.items():
-        if names and group[0] not in result:
+    for group in groups:
+        names = () if group[0] in result else [host.name for host in hosts if may(host, group)]
+        if names:
             chosen = min(names, key=lambda name: (load[name], name))
             result |= dict.fromkeys(group, chosen)
             load[chosen] += len(group)
@@ -57,10 +68,3 @@ def _groups(wanted: Mapping[str, object], together: Collection[Collection[str]])
         group = groups.get(address, (address,))
         if group[0] == address:
             yield group
-
-
-def _may(host: Candidate, address: str, allowed: Collection[str] | None) -> bool:
-    if allowed is not None and host.name not in allowed:
-        return False
-    found = ipaddress.ip_address(address)
-    return any(found in ipaddress.ip_network(subnet) for subnet in host.subnets)

@@ -71,13 +71,13 @@ def host_subnets(snapshot: Snapshot, network: Network, node: str) -> list[str]:
     return [subnet for subnet in found if subnet is not None]
 
 
-def host_subnets_of(snapshot: Snapshot, network: Network, nodes: list[str]) -> dict[str, list[str]]:
+def host_subnets_of(snapshot: Snapshot, network: Network, nodes: Collection[str]) -> dict[str, list[str]]:
     """Return the subnets of those of the nodes that have one of each family of a Layer3 network, IPv4 first."""
     pools = [snapshot.allocations.get(host_subnet_pool(network.name, version), {}) for version in network.families]
     return {node: [held[node] for held in pools] for node in nodes if all(node in held for held in pools)}
 
 
-def nodes_with_subnets(snapshot: Snapshot, network: Network, nodes: list[str]) -> list[str]:
+def nodes_with_subnets(snapshot: Snapshot, network: Network, nodes: Collection[str]) -> Collection[str]:
     """Return those of the nodes that can have a network: on Layer3 the ones with a subnet of each of its families."""
     return list(host_subnets_of(snapshot, network, nodes)) if network.topology == "Layer3" else nodes
 

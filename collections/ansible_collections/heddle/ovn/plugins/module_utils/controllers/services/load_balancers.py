@@ -9,12 +9,12 @@ each, which the next assignment keeps as far as possible.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from ...api.services.external_access import LOAD_BALANCER, LOCAL
 from ...common.addressing import family
 from ...store.snapshot import Snapshot, StoredObject
-from ..allocation.address_assignment import assigned_hosts
+from ..allocation.address_assignment import Candidate, assigned_hosts
 from ..allocation.allocation import nodes_with_subnets
 from ..conditions import FALSE, TRUE, described
 from ..egress.egress_services import egress_service_of, selected_nodes, store_hosts
@@ -59,23 +59,22 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
     if not services and not snapshot.of_kind(EGRESS_SERVICE):
         store_in_effect(snapshot, EGRESS_SERVICE_IN_EFFECT, {})
         return
-    endpoints = ServiceEndpoints(snapshot, networks(snapshot))
-    wanted: dict[str, list[str]] = {}
+    endpoints, able = ServiceEndpoints(snapshot, networks(snapshot)), _able(snapshot)
+    wanted: dict[str, Collection[str]] = {}
     owners: dict[str, StoredObject] = {}
     together: list[list[str]] = []
     for service in services:
         network = endpoints.served(service)
-        nodes = _able(snapshot, network) if network else []
+        nodes = able(network) if network else frozenset()
         selected = selected_nodes(snapshot, service, network)
         if selected is not None:
-            nodes = [name for name in nodes if name in selected]
+            nodes &= selected
             own = load_balancer_addresses(snapshot, service) if is_load_balancer(service) else ()
             together.append([address for address in own if family(address) in network.families])
         if service.spec["externalTrafficPolicy"] == LOCAL:
-            local = {one.node for port in endpoints.of(service) for one in port}
-            nodes = [name for name in nodes if name in local]
+            nodes &= _local(endpoints, service)
         for address in load_balancer_addresses(snapshot, service) if is_load_balancer(service) else ():
-            wanted[address] = nodes if network and family(address) in network.families else []
+            wanted[address] = nodes if network and family(address) in network.families else ()
             owners[address] = service
     before = {address: node for service in services for address, node in announcers(service).items()}
     hosts = [one for one in announcing_hosts(snapshot) if live is None or one.name in live]
@@ -89,27 +88,44 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
 
 
 def service_nodes(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each Service that is reached from beyond its network the network and the nodes that packets come in by.
+    """Yield for Services that are reached from beyond their network the network and the nodes that packets come in by.
 
-    With the external traffic policy Local these are the nodes of its endpoints, which need not be workloads.
+    With the external traffic policy Local these are the nodes of its endpoints, which need not be workloads. A network
+    that packets come in to by every node has these once, however many of its Services need them.
     """
     services = [one for one in snapshot.of_kind(SERVICE) if one.spec.get("externalTrafficPolicy")]
     endpoints = ServiceEndpoints(snapshot, found) if services else None
     everywhere = [node.name for node in snapshot.of_kind("Node") if node.spec.get("gateway")]
+    known, entered = set(everywhere), set()
     for service in services:
         network = endpoints.served(service)
         if network is None or is_headless(service):
             continue
         if service.spec["externalTrafficPolicy"] == LOCAL:
-            local = {one.node for port in endpoints.of(service) for one in port}
-            yield network.name, [node for node in everywhere if node in local]
-            continue
-        at_all = has_node_ports(service) or service.spec["externalIPs"]
-        yield network.name, everywhere if at_all else sorted(set(announcers(service).values()))
+            yield network.name, sorted(_local(endpoints, service) & known)
+        elif not (has_node_ports(service) or service.spec["externalIPs"]):
+            yield network.name, sorted(set(announcers(service).values()))
+        elif network.name not in entered:
+            entered.add(network.name)
+            yield network.name, everywhere
 
 
-def _able(snapshot: Snapshot, network: Network) -> list[str]:
-    return nodes_with_subnets(snapshot, network, [node.name for node in snapshot.of_kind("Node")])
+def _local(endpoints: ServiceEndpoints, service: StoredObject) -> set[str | None]:
+    """Return the nodes of the endpoints of a Service."""
+    return {one.node for port in endpoints.of(service) for one in port}
+
+
+def _able(snapshot: Snapshot) -> Callable[[Network], frozenset[str]]:
+    """Return a function for the nodes that can have a network, which finds them once for all Services of it."""
+    everywhere = frozenset(node.name for node in snapshot.of_kind("Node"))
+    known: dict[str, frozenset[str]] = {}
+
+    def able(network: Network) -> frozenset[str]:
+        if network.name not in known:
+            known[network.name] = frozenset(nodes_with_subnets(snapshot, network, everywhere))
+        return known[network.name]
+
+    return able
 
 
 def ingress(service: StoredObject) -> dict:
@@ -118,10 +134,13 @@ def ingress(service: StoredObject) -> dict:
         else {}  # fmt: skip
 
 
-def announcement(service: StoredObject, snapshot: Snapshot, network: Network | None) -> dict | None:
+def announcement(
+    service: StoredObject, snapshot: Snapshot, network: Network | None, hosts: Collection[Candidate]
+) -> dict | None:
     """Return the condition Announced of a Service of the type LoadBalancer, None for others.
 
-    `network` is that of the Service. The condition is about the families that it has; others are in `Ready`.
+    `network` is that of the Service, `hosts` are `announcing_hosts`. The condition is about the families that the
+    network has; others are in `Ready`.
     """
     if service.spec.get("type") != LOAD_BALANCER:
         return None
@@ -138,7 +157,7 @@ def announcement(service: StoredObject, snapshot: Snapshot, network: Network | N
         if address is None:
             return described(ANNOUNCED, FALSE, *_without_address(service, snapshot, version))
         if address not in held:
-            return described(ANNOUNCED, FALSE, *_without_host(service, address, snapshot))
+            return described(ANNOUNCED, FALSE, *_without_host(service, address, snapshot, hosts))
     return described(ANNOUNCED, TRUE, "Announced", ", ".join(f"{one} by {node}" for one, node in held.items()))
 
 
@@ -157,8 +176,10 @@ def _without_address(service: StoredObject, snapshot: Snapshot, version: int) ->
     return "NoPool", f"no {LOAD_BALANCER_POOL} has IPv{version} addresses"
 
 
-def _without_host(service: StoredObject, address: str, snapshot: Snapshot) -> tuple[str, str]:
-    if not assigned_hosts({address: None}, announcing_hosts(snapshot), {}):
+def _without_host(
+    service: StoredObject, address: str, snapshot: Snapshot, hosts: Collection[Candidate]
+) -> tuple[str, str]:
+    if not assigned_hosts({address: None}, hosts, {}):
         return "NoMatchingNodeFound", f"{address} is in the provider subnets of no host that may announce it"
     if egress_service_of(snapshot, service):
         message = f"no host that the EgressService of this name permits may announce {address} with the others"

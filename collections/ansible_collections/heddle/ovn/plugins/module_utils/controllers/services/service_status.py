@@ -11,6 +11,7 @@ from ..coil.membership import pool_of
 from ..conditions import FALSE, SERVICE_READY, TRUE, described, with_conditions
 from ..network.networks import Network, networks
 from .cluster_ips import FAMILY_NAMES, SERVICE, cluster_ips, families_of, is_headless
+from .load_balancer_addresses import announcing_hosts
 from .load_balancers import announcement, ingress
 from .node_ports import health_check_port, node_ports
 from .service_endpoints import (
@@ -30,6 +31,7 @@ def update_services(snapshot: Snapshot, now: str) -> None:
     services = snapshot.of_kind(SERVICE)
     endpoints = ServiceEndpoints(snapshot, networks(snapshot)) if services else None
     hosts = _hosts(snapshot) if services else {}
+    announcing = announcing_hosts(snapshot) if services else []
     for service in services:
         ready = described(SERVICE_READY, *_readiness(service, endpoints, hosts, snapshot))
         updated = service.with_status(
@@ -39,7 +41,7 @@ def update_services(snapshot: Snapshot, now: str) -> None:
             healthCheckNodePort=health_check_port(snapshot, service) or None,
             loadBalancer=ingress(service),
         )
-        announced = announcement(service, snapshot, endpoints.network(service))
+        announced = announcement(service, snapshot, endpoints.network(service), announcing)
         snapshot.objects[service.key] = with_conditions(updated, [ready, *([announced] if announced else [])], now)
     for entry in snapshot.of_kind(ENDPOINT_SLICE):
         ready = described(SERVICE_READY, *_slice_readiness(entry, snapshot))

@@ -13,6 +13,8 @@ Route advertisements and several external gateways are not part of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK
 from ...types.openflow_flow import PATH_MTU_COOKIE, Flow
@@ -31,8 +33,11 @@ _TRANSPORTS = {4: ("tcp", "udp", "sctp"), 6: ("tcp6", "udp6", "sctp6")}
 _ROUTER_ADVERTISEMENT = 134
 
 
-def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
-    """Return the flows of the provider bridge; none on a node without an uplink."""
+def render_bridge_flows(plan: dict, node: str, others: Iterable[str] | None = None) -> list[Flow]:
+    """Return the flows of the provider bridge; none on a node without an uplink.
+
+    `others` are the nodes about whose tunnels there are flows, None for all.
+    """
     bridge = _Rules(plan, node)
     if not bridge.views:
         return []
@@ -46,7 +51,7 @@ def render_bridge_flows(plan: dict, node: str) -> list[Flow]:
         if bridge.provider.address(version) and bridge.subnets("masquerade_subnets", version):
             bridge.host(version)
             bridge.hairpin(version)
-            bridge.too_big(version)
+            bridge.too_big(version, plan["nodes"] if others is None else others)
             for view in bridge.views:
                 if version in view.network["families"]:
                     bridge.outward(view, version)
@@ -155,12 +160,13 @@ class _Rules(Bridge):
         self.add(4, 0, ip, f"ct(commit,zone={OVN_ZONE},nat(src={own}),table=3)")
         self.add(5, 0, ip, f"ct(commit,zone={HOST_ZONE},nat,table=2)")
 
-    def too_big(self, version: int) -> None:
+    def too_big(self, version: int, nodes: Iterable[str]) -> None:
         """Drop ICMP frag-needed/PTB messages about tunnel packets: they would reduce the path MTU between nodes."""
         if self.provider.is_local:
             return
         peers = []
-        for name, node in self.plan["nodes"].items():
+        for name in nodes:
+            node = self.plan["nodes"][name]
             gateway_addresses = (node.get("gateway") or {}).get("addresses", [])
             if name != self.node:
                 peers += [plain(item) for item in [*gateway_addresses, *node["addresses"]] if family(item) == version]

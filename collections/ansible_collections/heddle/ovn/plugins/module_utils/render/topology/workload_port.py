@@ -14,10 +14,9 @@ from .dhcp import dhcp_columns, dhcp_rows
 
 def render_workload_switch_ports(view: NodeNetwork) -> list[Row]:
     """Ports of this node's workloads; a Layer2 network also has the others' as remote ports."""
-    rows = []
+    rows, remotes = [], set(view.remotes) if view.network["topology"] == "Layer2" else ()
     for workload, interface in view.workloads:
-        remote = view.network["topology"] == "Layer2" and workload["node"] in view.remotes
-        if remote or view.node in hosting_nodes(workload):
+        if workload["node"] in remotes or view.node in hosting_nodes(workload):
             rows += [_port(view, workload, interface), *dhcp_rows(view, workload, interface)]
     return rows
 
