@@ -228,6 +228,8 @@ def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
         packed_plan = steps.measure("pack the plan", pack, plan)
         states = steps.measure("record readiness", record_reports, client, plan["digest"], hosts)
         status_size = steps.measure("status tables and files", make_status, *states, hosts)
+        # A run ends here, and its memory is free.
+        del states
         before, again = steps.measure("no change", apply, client, found)
         assert again.revision == before.revision
         rows = steps.measure("render one host", fleet_hosts.render, plan, f"node{hosts // 2}")
