@@ -2,8 +2,10 @@
 """All figures, as a table and as a JSON file, with the goals beside them.
 
     python -m tests.bench [--sizes 10 100 1000 4000] [--rounds 3] [--northd-up-to 1000] [--output report/bench.json]
+        [--without-gateways]
 
 Programs come from PATH, or from the root directory that HEDDLE_OVN_ROOT names. Each part runs in a process of its own.
+The nodes have external connectivity; with `--without-gateways` networks have no gateway routers.
 """
 
 from __future__ import annotations
@@ -41,13 +43,15 @@ def part(name: str, *arguments) -> dict:
 
 def measure(folder: Path, count: int, options: argparse.Namespace) -> dict:
     """Return all figures of one size."""
-    plan, rounds = load.plan_file(folder, count), ("--rounds", options.rounds)
+    plan, rounds = folder / f"plan-{count}.json", ("--rounds", options.rounds)
+    without = (load.WITHOUT_GATEWAYS,) if options.without_gateways else ()
+    load.write_plan(plan, count, gateways=not without)
     figures = {
-        "decision": part("decision", count, *rounds),
+        "decision": part("decision", count, *rounds, *without),
         "engine": part("engine", plan, *rounds),
         "memory": part("memory", plan),
         "waiting": part("waiting", plan),
-        "playbook": part("playbook", count, *rounds),
+        "playbook": part("playbook", count, *rounds, *without),
     }
     if count <= OVSDBAPP_UP_TO:
         figures["ovsdbapp"] = part("ovsdbapp_client", plan)
@@ -64,6 +68,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 1000, 4000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--northd-up-to", type=int, default=1000, help="northd takes minutes for thousands of networks")
+    parser.add_argument(load.WITHOUT_GATEWAYS, action="store_true")
     parser.add_argument("--output", type=Path, default=ROOT / "report" / "bench.json")
     options = parser.parse_args()
     tools = make_toolbox()

@@ -25,13 +25,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("count", type=int)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(load.WITHOUT_GATEWAYS, action="store_true")
     options = parser.parse_args()
-    text = load.manifests(options.count)
+    text, gateways = load.manifests(options.count), not options.without_gateways
     clock = Clock()
     for _round in range(options.rounds):
         found = clock.measure("validate", load.resources, text)
-        state = clock.measure("admit, allocate", load.admitted, found)
-        clock.measure("admit again", load.admitted, found, state)
+        state = clock.measure("admit, allocate", load.admitted, found, gateways=gateways)
+        clock.measure("admit again", load.admitted, found, state, gateways=gateways)
         plan = clock.measure("plan", build_plan, state)
         rows = clock.measure("render", render_northbound, plan, load.NODE)
     size = {

@@ -104,7 +104,7 @@ def _is_route(row) -> bool:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("plan", type=Path)
+    parser.add_argument("plan", type=Path, help=load.PLAN_HELP)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     rows = load.rows_of(options.plan)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fleet costs by its size: the state on a real ovsdb-server, admission, the plan, and what one host renders.
+"""What a fleet costs by its size: state on a real ovsdb-server, admission, plan, readiness, and what hosts do with it.
 
     python -m tests.bench.fleet [--full] [--hosts 10 50 100 500] [--churn 1000] [--layer2] [--operations 1000]
 
@@ -10,7 +10,12 @@ server`. Every size runs in a process of its own, so that its memory is its own.
 workload, as a multiple of that of the smallest fleet: 1.0 is linear. Without `--full` the largest fleet has 100 hosts.
 `--operations` replaces that many workloads besides, one after the other: each is a run that reads the state, admits all
 manifests, makes the plan, rehearses what differs and stores, as the module `resource` does, and renders the host of the
-workload. A third table has what an operation costs. With 500 hosts an operation takes many seconds.
+workload. After that all hosts report that they have the plan, which is recorded. A table has what an operation costs.
+With 500 hosts an operation takes many seconds.
+
+The table of hosts has, for three hosts of the fleet, what the engine writes into a real ovsdb-server with the schema of
+the Northbound: everything, nothing, and one workload replaced; and what keeping, reading and rendering the plan takes a
+process of its own. In brackets it has multiples of the smallest fleet's.
 """
 
 from __future__ import annotations
@@ -30,15 +35,16 @@ from functools import partial
 from ansible_collections.heddle.ovn.plugins.module_utils.api import Resource, packed, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import next_state
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import next_state, state_changes
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.plans import Plans
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import record
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_files import status_files
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_text import status_table
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import changes_text, state_view
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
-from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
-from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 
-from . import ROOT, load
+from . import ROOT, fleet_hosts, load
 from .servers import STATE, Server, processor_seconds, resident_megabytes, served
 
 WORKLOADS_OF_HOST, MOST_NETWORKS, MOST_HOSTS = 100, 4096, 500
@@ -62,11 +68,28 @@ def manifests(hosts: int, churned: int = 0, *, layer2: bool = False) -> str:
     for number in range(workloads):
         network, index = number % networks, number // networks
         name = f"{'new' if number < churned else 'w'}{index}"
-        text.append(
-            f"---\napiVersion: heddle.dev/v1\nkind: Workload\nmetadata: {{name: {name}, namespace: tenant{network}}}\n"
-            f"spec: {{node: node{(network + index) % hosts + 1}}}\n"
-        )
+        text.append(workload(name, f"tenant{network}", f"node{(network + index) % hosts + 1}"))
     return "".join(text)
+
+
+def workload(name: str, namespace: str, node: str) -> str:
+    """Return the YAML of a workload."""
+    return (
+        f"---\napiVersion: heddle.dev/v1\nkind: Workload\nmetadata: {{name: {name}, namespace: {namespace}}}\n"
+        f"spec: {{node: {node}}}\n"
+    )
+
+
+def one_replaced(found: list[Resource], nodes: list[str]) -> tuple[list[Resource], dict[str, tuple[str, str]]]:
+    """Return the manifests with another workload in place of one of each node, and by node the names of both."""
+    changed, names = list(found), {}
+    for node in nodes:
+        place = next(place for place, one in enumerate(found) if one.kind == "Workload" and one.spec["node"] == node)
+        namespace = found[place].namespace
+        (changed[place],), problems = read_manifests([("other.yml", workload("other", namespace, node))])
+        assert not problems
+        names[node] = f"{namespace}/{found[place].name}", f"{namespace}/other"
+    return changed, names
 
 
 def descriptions(hosts: int) -> dict[str, dict]:
@@ -108,28 +131,48 @@ class Steps:
         return result
 
 
-def render(plan: dict, node: str) -> int:
-    """Render one host; return its rows, flows and routes."""
-    rows, flows = render_northbound(plan, node), render_bridge_flows(plan, node)
-    return len(rows) + len(flows) + len(render_host_network(plan, node).routes)
+def reports(digest: str, hosts: int) -> dict[str, dict]:
+    """Return what the hosts report that have the plan with this digest."""
+    return {f"node{number + 1}": {"digest": digest, "drift": [], "problems": []} for number in range(hosts)}
+
+
+def record_reports(client, digest: str, hosts: int) -> tuple[Snapshot, Snapshot, Plans]:
+    """Record that all hosts have the plan; return the state before and after, and the plans of both."""
+    plans = Plans()
+    return *record(client, reports(digest, hosts), {}, write=True, plans=plans), plans
+
+
+def make_status(before: Snapshot, after: Snapshot, plans: Plans, hosts: int) -> int:
+    """Make what a run shows and writes of the recorded state, as the module `readiness`; return its size in bytes."""
+    view = state_view(after, plans)
+    reported = reports(view["digest"], hosts)
+    texts = [changes_text(before, after), status_table(view, reported, summary=True)]
+    assert state_changes(before, after)
+    files = status_files(view, reported)
+    pack(files)
+    return sum(map(len, [*texts, *files.values()]))
 
 
 def one_by_one(
-    apply: Callable, found: list[Resource], others: list[Resource], count: int, server: Server
+    apply: Callable, recorded: Callable, found: list[Resource], others: list[Resource], count: int, server: Server
 ) -> dict[str, float]:
     """Replace workloads one at a time; return processor seconds of an operation, and megabytes, before and after."""
     current, places = list(found), [place for place, one in enumerate(found) if one != others[place]][:count]
-    steps, spent, sizes = Steps(), [], [server.file.stat().st_size]
+    steps, spent, recording, sizes = Steps(), [], [], [server.file.stat().st_size]
 
-    def operation(node: str) -> None:
+    def operation(node: str) -> str:
         plans = Plans()
         _before, after = apply(current, plans=plans)
-        render(plans.of(after), node)
+        plan = plans.of(after)
+        fleet_hosts.render(plan, node)
+        return plan["digest"]
 
     for place in places:
         current[place] = others[place]
-        steps.measure("operation", operation, current[place].spec["node"])
+        digest = steps.measure("operation", operation, current[place].spec["node"])
+        steps.measure("recording", recorded, digest)
         spent.append(steps.processor["operation"])
+        recording.append(steps.processor["recording"])
         sizes.append(server.file.stat().st_size)
     tenth = max(len(spent) // 10, 1)
     return {
@@ -138,11 +181,20 @@ def one_by_one(
         "the slowest": max(spent),
         "mean of the first tenth": statistics.mean(spent[:tenth]),
         "mean of the last tenth": statistics.mean(spent[-tenth:]),
+        "readiness and status, median": statistics.median(recording),
         "state before, MB": sizes[0] / 1e6,
         "state at its largest, MB": max(sizes) / 1e6,
         "state after, MB": sizes[-1] / 1e6,
         "memory of the server, MB": resident_megabytes(server.process.pid),
     }
+
+
+def of_hosts(apply: Callable, found: list[Resource], plan: dict, hosts: int) -> dict[str, float]:
+    """Return what hosts do with the plan; `apply` admits manifests without storing anything."""
+    changed, replaced = one_replaced(found, fleet_hosts.sampled(hosts))
+    _before, after = apply(changed)
+    other = build_plan(after)
+    return {**fleet_hosts.write(plan, other, replaced), **fleet_hosts.keep_and_read(plan, other, next(iter(replaced)))}
 
 
 def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
@@ -151,29 +203,40 @@ def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
     networks, workloads = sizes_of(hosts)
     churn = min(max(churn, operations), workloads)
 
-    def apply(client, found: list[Resource], plans: Plans | None = None) -> tuple[Snapshot, Snapshot]:
+    def apply(
+        client, found: list[Resource], plans: Plans | None = None, *, write: bool = True
+    ) -> tuple[Snapshot, Snapshot]:
         """As the module `resource`: it reads the state, admits, builds the plan, rehearses what changed, and stores."""
         arguments = {
             "resources": pack([packed(one) for one in found]), "nodes": described, "settings": SETTINGS,
             "manifest_set": "bench", "deployment": "bench", "released": [],
         }  # fmt: skip
-        return next_state(arguments, client, write=True, plans=plans)
+        return next_state(arguments, client, write=write, plans=plans)
 
     found, problems = steps.measure("validate", read_manifests, [("fleet.yml", manifests(hosts, layer2=layer2))])
     others, more = read_manifests([("fleet.yml", manifests(hosts, churn, layer2=layer2))])
     assert not problems + more, problems[:3]
     with served(STATE) as (server,), server.client(timeout=600) as client:
-        steps.measure("admit and store", apply, client, found)
+
+        def recorded(digest: str) -> int:
+            return make_status(*record_reports(client, digest, hosts), hosts)
+
+        _none, admitted = steps.measure("admit and store", apply, client, found)
         size = server.file.stat().st_size
-        before, again = steps.measure("no change", apply, client, found)
-        assert again.revision == before.revision
-        plan = steps.measure("plan", build_plan, again)
+        plan = steps.measure("plan", build_plan, admitted)
         assert (len(plan["workloads"]), len(plan["networks"])) == (workloads, networks + 1)
         packed_plan = steps.measure("pack the plan", pack, plan)
-        rows = steps.measure("render one host", render, plan, f"node{hosts // 2}")
+        states = steps.measure("record readiness", record_reports, client, plan["digest"], hosts)
+        status_size = steps.measure("status tables and files", make_status, *states, hosts)
+        # A run ends here, and its memory is free.
+        del states
+        before, again = steps.measure("no change", apply, client, found)
+        assert again.revision == before.revision
+        rows = steps.measure("render one host", fleet_hosts.render, plan, f"node{hosts // 2}")
+        on_hosts = of_hosts(partial(apply, client, write=False), found, plan, hosts)
         steps.measure(f"replace {churn}", apply, client, others)
         # Back to their former names.
-        each = one_by_one(partial(apply, client), others, found, operations, server) if operations else {}
+        each = one_by_one(partial(apply, client), recorded, others, found, operations, server) if operations else {}
         server_seconds, server_memory = processor_seconds(server.process.pid), resident_megabytes(server.process.pid)
     return {
         "hosts": hosts,
@@ -181,12 +244,14 @@ def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
         "workloads": workloads,
         "churn": churn,
         "one by one": each,
+        "on hosts": on_hosts,
         "processor": {**steps.processor, "state server": server_seconds},
         "seconds": steps.seconds,
         "sizes": {
             "state, MB": size / 1e6,
             "plan, MB": len(json.dumps(plan)) / 1e6,
             "plan packed, MB": len(packed_plan) / 1e6,
+            "status tables and files, MB": status_size / 1e6,
             "rows of one host": rows,
             "memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "memory of the server, MB": server_memory,
@@ -235,6 +300,9 @@ def main() -> None:
         [name, *(f"{growth(name, fleets, every, place):.2f}" for place in range(len(fleets)))] for name in every[0]
     ]
     print("\n".join(table("\ncost of a workload, as a multiple of the smallest fleet's", ["", *columns], shown)))
+    first = fleets[0]["on hosts"]
+    rows = [[name, *(_beside(one["on hosts"][name], first[name]) for one in fleets)] for name in first]
+    print("\n".join(table("\none host: its Northbound (mean of three hosts), and the plan", ["", *columns], rows)))
     if options.operations:
         rows = [[name, *(f"{one['one by one'][name]:,.3f}" for one in fleets)] for name in fleets[0]["one by one"]]
         print("\n".join(table("\none workload replaced at a time, processor seconds", ["", *columns], rows)))
@@ -244,6 +312,12 @@ def growth(name: str, fleets: list[dict], every: list[dict], place: int) -> floa
     """Return how much more a workload costs than in the smallest fleet; one host, than one host there."""
     ratio = every[place][name] / (every[0][name] or 1e-9)
     return ratio if name in OF_ONE_HOST else ratio * fleets[0]["workloads"] / fleets[place]["workloads"]
+
+
+def _beside(value: float, first: float) -> str:
+    """Return a figure, and as which multiple of the smallest fleet's."""
+    text = f"{value:,.3f}" if value < 10 else f"{value:,.0f}"
+    return f"{text} ({value / first:.2f})" if first else text
 
 
 if __name__ == "__main__":

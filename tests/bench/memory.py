@@ -21,7 +21,7 @@ from .servers import NORTHBOUND, resident_megabytes, served
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("plan", type=Path)
+    parser.add_argument("plan", type=Path, help=load.PLAN_HELP)
     rows = load.rows_of(parser.parse_args().plan)
     peaks = {"rendered": _peak()}
     with served(NORTHBOUND) as (server,):

@@ -110,7 +110,7 @@ def write_chassis(server, plan: dict) -> None:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("plan", type=Path)
+    parser.add_argument("plan", type=Path, help=load.PLAN_HELP)
     parser.add_argument("--allocator", default=ALLOCATOR, help="library of malloc(3); '' is the C library")
     parser.add_argument("--server-allocator", default="", help="the same for both ovsdb-servers")
     parser.add_argument("--n-threads", type=int, default=2, help="threads of ovn-northd")

@@ -74,7 +74,7 @@ def read(remote: str) -> None:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("plan", type=Path)
+    parser.add_argument("plan", type=Path, help=load.PLAN_HELP)
     rows = load.rows_of(parser.parse_args().plan)
     clock = Clock()
     with served(NORTHBOUND, NORTHBOUND) as (theirs, ours):

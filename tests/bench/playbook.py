@@ -52,11 +52,11 @@ _EMPTY = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "
 _NOTHING = {"name": "Do nothing", "ansible.builtin.meta": "noop"}
 
 
-def tasks(manifests: Path, kept: Path) -> list[dict]:
+def tasks(manifests: Path, kept: Path, nodes: dict[str, dict]) -> list[dict]:
     """Return the tasks, as playbooks/networks.yml has them."""
     intent = {
         "resources": "{{ validated.document }}",
-        "nodes": THREE_NODES,
+        "nodes": nodes,
         "manifest_set": "bench",
         "deployment": "bench",
     }
@@ -65,7 +65,7 @@ def tasks(manifests: Path, kept: Path) -> list[dict]:
             "name": "Validate",
             "heddle.ovn.manifest": {
                 "files": f"{{{{ query('heddle.ovn.manifest', '{manifests}') }}}}",
-                "nodes": list(THREE_NODES),
+                "nodes": list(nodes),
             },
             "register": "validated",
         },
@@ -117,6 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("count", type=int)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(load.WITHOUT_GATEWAYS, action="store_true")
     options = parser.parse_args()
     clock = Clock()
     with served(*SOCKETS) as servers, tempfile.TemporaryDirectory(prefix="heddle-") as name:
@@ -124,7 +125,7 @@ def main() -> None:
         manifests = folder / "manifests"
         manifests.mkdir()
         (manifests / "networks.yml").write_text(load.manifests(options.count), encoding="utf-8")
-        steps = tasks(manifests, folder / "plan.json")
+        steps = tasks(manifests, folder / "plan.json", load.nodes(gateways=not options.without_gateways))
         remotes = dict(zip(SOCKETS.values(), (server.remote for server in servers), strict=True))
         started = {"external_ids": ["map", [["system-id", _CHASSIS]]]}
         servers[-1].transact({"op": "insert", "table": "Open_vSwitch", "row": started})

@@ -59,7 +59,7 @@ def probed(remote: str, function, *arguments) -> dict:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("plan", type=Path)
+    parser.add_argument("plan", type=Path, help=load.PLAN_HELP)
     rows = load.rows_of(parser.parse_args().plan)
     figures = {}
     with served(NORTHBOUND, NORTHBOUND) as (plain, server), raw.RawClient(plain.remote, NORTHBOUND) as client:

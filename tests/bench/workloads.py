@@ -2,12 +2,14 @@
 """Playbooks with many networks that have workloads: seconds, and processor seconds of each daemon and program.
 
 Runs on a lab that is up and converged; the lab has its own networks again afterwards. Of the networks, the first
-`--used` have a workload on each node, the others have none. Processor seconds are those of the hosts' services
-(cgroup v2, `cpu.stat`), summed over all nodes, and of the control node's processes; they depend little on what else
-runs. `northd` and `controller` go on working after a playbook has ended, so their part shows in the next step.
+`--used` have a workload on each node, the others have none, and are on no node; with `--everywhere` they are on all of
+them, because dynamic networks are off meanwhile. Processor seconds are those of the hosts' services (cgroup v2,
+`cpu.stat`), summed over all nodes, and of the control node's processes; they depend little on what else runs. `northd`
+and `controller` go on working after a playbook has ended, so their part shows in the next step.
 
     python -m tests.bench.workloads --networks 100
     python -m tests.bench.workloads --networks 1000 --used 60 --steps "added,no change,audit,verify,one network removed"
+    python -m tests.bench.workloads --networks 1000 --used 60 --everywhere
 """
 
 from __future__ import annotations
@@ -25,10 +27,13 @@ from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
 from tests.bench.announcements import network
+from tests.bench.dynamic_networks import SETTINGS
 from tests.bench.neighbour_limits import raised_limits
 from tests.lab.conftest import NODES, ROOT, Lab, Run
 
 OWN_SET = ("-e", "heddle_manifest_set=scale")
+# All other settings stay those of the lab.
+EVERYWHERE = ("-e", json.dumps({"heddle_settings": {**SETTINGS, "dynamic_networks": False}}))
 # Service of a host -> column of the table. What no column has is in `other`.
 SERVICES = {
     "heddle-host": "modules",
@@ -81,8 +86,8 @@ def processor_seconds(lab: Lab) -> dict[str, float]:
     return found
 
 
-def measure(lab: Lab, networks: int, used: int, steps: list[str]) -> list[list[str]]:
-    """Return a row of each step: its name, seconds, processor seconds by column."""
+def measure(lab: Lab, networks: int, used: int, steps: list[str], settings: tuple[str, ...] = ()) -> list[list[str]]:
+    """Return a row of each step: its name, seconds, processor seconds by column; `settings` are arguments of runs."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
@@ -91,7 +96,7 @@ def measure(lab: Lab, networks: int, used: int, steps: list[str]) -> list[list[s
         def apply(text: str) -> Callable[[], Run]:
             def play():
                 file.write_text(text)
-                return lab.play("networks.yml", *OWN_SET, manifests=directory, success=False)
+                return lab.play("networks.yml", *OWN_SET, *settings, manifests=directory, success=False)
 
             return play
 
@@ -108,6 +113,10 @@ def measure(lab: Lab, networks: int, used: int, steps: list[str]) -> list[list[s
             "one network removed": apply(everything),
             "all removed": apply("---\n"),
         }
+        if settings:
+            # The setting itself changes hosts, which is not what is measured.
+            run = apply("---\n")()
+            assert run.code == 0, run.output[-4000:]
         for step in steps or actions:
             before, began = processor_seconds(lab), time.monotonic()
             run = actions[step]()
@@ -125,15 +134,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", type=int, default=100)
     parser.add_argument("--used", type=int, help="how many of them have a workload on each node; all without it")
+    parser.add_argument("--everywhere", action="store_true", help="all networks are on all nodes, used or not")
     parser.add_argument("--steps", default="", help="steps by name, separated by commas; all without it")
     options = parser.parse_args()
     used = options.networks if options.used is None else options.used
     steps = [step for step in options.steps.split(",") if step]
-    directory = Path(os.environ.get("LAB_DIR") or ROOT / ".lab")
-    with raised_limits(directory):
-        rows = measure(Lab(directory), options.networks, used, steps)
-    load = os.getloadavg()[0]
-    title = f"{options.networks} networks, {used * len(NODES)} workloads, {len(NODES)} nodes; load {load:.1f}"
+    lab = Lab(Path(os.environ.get("LAB_DIR") or ROOT / ".lab"))
+    with raised_limits(lab.directory):
+        try:
+            rows = measure(lab, options.networks, used, steps, EVERYWHERE if options.everywhere else ())
+        finally:
+            if options.everywhere:
+                lab.play("networks.yml")
+    load, where = os.getloadavg()[0], " on all nodes" if options.everywhere else ""
+    title = f"{options.networks} networks{where}, {used * len(NODES)} workloads, {len(NODES)} nodes; load {load:.1f}"
     print("\n".join(table(title, ["step", "s", *COLUMNS], rows)))
 
 

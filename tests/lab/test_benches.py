@@ -23,11 +23,12 @@ BENCHES = {
     "tests.bench.idle --seconds 2": "ovs-vswitchd",
     "tests.bench.restart_gap": "kill -9 ovs-vswitchd",
     "tests.bench.workloads --networks 2": "one workload replaced",
+    "tests.bench.workloads --networks 2 --used 1 --everywhere": "2 networks on all nodes",
 }
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("command", "words"), BENCHES.items(), ids=[command.split()[0] for command in BENCHES])
+@pytest.mark.parametrize(("command", "words"), BENCHES.items(), ids=list(BENCHES))
 def test_bench_prints_its_figures_and_leaves_the_lab_in_its_desired_state(lab: Lab, command: str, words: str) -> None:
     driver = json.loads((lab.directory / "lab.json").read_text())["driver"]
     if command.startswith(OWN_KERNEL) and driver not in MACHINES:
