@@ -18,6 +18,11 @@ ADDRESSES = {"web": 1, "api": 2, "other": 3}
 LOCALNET = {"topology": "Localnet", "localnet": {"role": "Secondary", "physicalNetworkName": "physnet",
                                                  "ipam": {"mode": "Disabled"}}}  # fmt: skip
 LAYER2 = {"topology": "Layer2", "layer2": {"role": "Secondary", "subnets": ["10.60.0.0/24", "fd60::/64"]}}
+LAYER3 = {
+    "topology": "Layer3",
+    "layer3": {"role": "Secondary", "subnets": [{"cidr": "10.60.0.0/16", "hostSubnet": 24},
+                                               {"cidr": "fd60::/60", "hostSubnet": 64}]},
+}  # fmt: skip
 WIRE = {"topology": "Layer2", "layer2": {"role": "Secondary", "ipam": {"mode": "Disabled"}}}
 WITHOUT_SUBNETS = (LOCALNET, WIRE)
 SOME = Packet("", "", "", "", UDP, 5000)
@@ -53,8 +58,9 @@ def manifests(network: dict, *policies: dict, requesting: tuple = NAMES) -> str:
     return text + "".join(f"---\n{json.dumps(one)}\n" for one in policies)
 
 
-@pytest.mark.parametrize(("network", "family"), [(LOCALNET, 4), (LOCALNET, 6), (LAYER2, 4)],
-                         ids=["localnet-4", "localnet-6", "layer2-4"])  # fmt: skip
+@pytest.mark.parametrize(("network", "family"),
+                         [(LOCALNET, 4), (LOCALNET, 6), (LAYER2, 4), (LAYER3, 4), (LAYER3, 6)],
+                         ids=["localnet-4", "localnet-6", "layer2-4", "layer3-4", "layer3-6"])  # fmt: skip
 def test_policy_decides_and_replies_pass(host, network, family):
     both = Exchange(*host(manifests(network)), family, NETWORK)
     permitted = both.packet("api", "web", (1, 1), "").source

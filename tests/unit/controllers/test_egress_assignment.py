@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,3 +107,82 @@ def test_address_beyond_the_provider_subnets_and_no_labelled_host():
 def test_more_addresses_than_hosts():
     found = assigned({"a": ["192.0.2.7", "192.0.2.8"]}, hosts("node1"), {}, {})
     assert reasons(found, "a") == ["UnassignedRequest"]
+
+
+def test_an_address_leaves_the_only_host_of_another():
+    """The order of the addresses does not matter: either has a host where there is one for both."""
+    both = Host("node1", ("192.0.2.0/24",), (("eth3", "203.0.113.0/24"),))
+    narrow, wide = "203.0.113.100", "192.0.2.100"
+    for addresses in ([wide, narrow], [narrow, wide]):
+        found = assigned({"a": addresses}, [both, Host("node2", ("192.0.2.0/24",))], {}, {})
+        assert found.holders == {"a": {wide: "node2", narrow: "node1"}}
+        assert found.failures == {"a": []}
+    # An address that is added moves the one that is there, and no other.
+    third = Host("node3", ("192.0.2.0/24",))
+    before = {"a": {wide: "node1", "192.0.2.101": "node2"}}
+    found = assigned({"a": [wide, "192.0.2.101", narrow]}, [both, Host("node2", ("192.0.2.0/24",)), third], {}, before)
+    assert found.holders == {"a": {wide: "node3", "192.0.2.101": "node2", narrow: "node1"}}
+
+
+NETWORKS = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
+OF_NETWORKS = ("192.0.2.100", "192.0.2.101", "198.51.100.100", "198.51.100.101", "203.0.113.100", "203.0.113.101")
+ANY_HOSTS = st.lists(
+    st.tuples(st.sets(st.sampled_from(NETWORKS)), st.sets(st.sampled_from(NETWORKS))), min_size=1, max_size=4
+).map(
+    lambda found: [
+        Host(name, tuple(sorted(subnets)), tuple(("eth3", subnet) for subnet in sorted(others)))
+        for name, (subnets, others) in zip(NAMES, found, strict=False)
+    ]
+)  # fmt: skip
+SOME_ADDRESSES = st.lists(st.sampled_from(OF_NETWORKS), min_size=1, max_size=5, unique=True)
+# Addresses of other objects, each at one host if it may be there.
+ELSEWHERE = st.lists(st.sampled_from(NAMES), max_size=6)
+BEFORE = st.dictionaries(st.sampled_from(OF_NETWORKS), st.sampled_from(NAMES), max_size=5)
+
+
+def kept_of(addresses: list[str], able: dict[str, Host], before: dict[str, str]) -> dict[str, str]:
+    kept: dict[str, str] = {}
+    for address in addresses:
+        host = before.get(address)
+        if host in able and able[host].nic(address) is not None and host not in kept.values():
+            kept[address] = host
+    return kept
+
+
+def possible(
+    addresses: list[str], able: dict[str, Host], kept: dict[str, str]
+) -> Iterator[tuple[str | None, ...]]:  # fmt: skip
+    """Yield every assignment of different hosts in which no address loses its host altogether."""
+    choices: list[list[str | None]] = []
+    for address in addresses:
+        nics = {name: host.nic(address) for name, host in able.items()}
+        room = {name for name, nic in nics.items() if nic} or {name for name, nic in nics.items() if nic is not None}
+        choices.append(sorted(room | {kept[address]}) if address in kept else [*sorted(room), None])
+    for chosen in itertools.product(*choices):
+        given_out = [host for host in chosen if host]
+        if len(given_out) == len(set(given_out)):
+            yield chosen
+
+
+@given(SOME_ADDRESSES, ANY_HOSTS, BEFORE, ELSEWHERE)
+def test_no_other_assignment_is_better(addresses, there, before, elsewhere):
+    """The most addresses have a host; of these the fewest move; the others go to hosts with few addresses."""
+    able, load = {host.name: host for host in there}, Counter(elsewhere)
+    # What is elsewhere: objects with one address each, that are not about to move.
+    everywhere = [Host(host.name, host.subnets, (*host.others, ("eth9", "10.0.0.0/8"))) for host in there]
+    others = {f"b{number}": {f"10.0.0.{number + 1}": name} for number, name in enumerate(elsewhere) if name in able}
+    found = assigned({**others, "a": addresses}, everywhere, {}, {**others, "a": before}).holders
+    kept = kept_of(addresses, able, before)
+
+    def worth(chosen: tuple[str | None, ...]) -> tuple:
+        new = [host for address, host in zip(addresses, chosen, strict=True) if host and kept.get(address) != host]
+        having = [host is not None for host in chosen]
+        stay = sum(kept.get(address) == host for address, host in zip(addresses, chosen, strict=True) if host)
+        return sum(having), having, stay, -sum(load[host] for host in new)
+
+    best = max(map(worth, possible(addresses, able, kept)))
+    assert worth(tuple(found["a"].get(address) for address in addresses)) == best
+    assert {name: found[name] for name in others} == others
+    # Whatever the order of the hosts; and the same again changes nothing.
+    assert assigned({**others, "a": addresses}, everywhere[::-1], {}, {**others, "a": before}).holders == found
+    assert assigned({**others, "a": addresses}, everywhere, {}, found).holders == found

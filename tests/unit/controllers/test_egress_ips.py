@@ -253,9 +253,27 @@ def test_address_without_another_host_returns_with_the_change_of_the_node():
     before = stored(text, hosts=HOSTS, settings={"layer2_topology": "gateway-router"})
     drained, _moves, _blockers = layer2_steps.drain(before, ["node1"], "2.0")
     assert len(drained.objects["EgressIP/web"].status["items"]) == 2
-    changed, blockers = layer2_steps.change_version(drained, ["node1"], "2.0")
+    assert status_of(drained, "web") == ("False", "UnassignedRequest")
+    changed, blockers = layer2_steps.change_version(drained, ["node1"], "2.0", "2026-01-01T00:00:00Z")
     assert not blockers
     assert changed.objects["EgressIP/web"] == before.objects["EgressIP/web"]
+
+
+def test_the_steps_of_an_upgrade_leave_the_conditions_that_the_next_run_finds():
+    settings = {"layer2_topology": "gateway-router"}
+    text = TEXT + egress_ip("b", "192.0.2.100") + egress_ip("a", "192.0.2.101")
+    hosts = hosts_with("node1")
+    first = stored(text, hosts=hosts, settings=settings)
+    assert (status_of(first, "a"), status_of(first, "b")[1]) == (("True", "Assigned"), "WorkloadInUse")
+    drained, _moves, _blockers = layer2_steps.drain(first, ["node1"], "2.0", "2026-02-01T00:00:00Z")
+    for name in ("a", "b"):
+        assert status_of(drained, name) == ("False", "NoMatchingNodeFound")
+    [condition] = drained.objects["EgressIP/a"].status["conditions"]
+    assert condition["lastTransitionTime"] == "2026-02-01T00:00:00Z"
+    changed, _blockers = layer2_steps.change_version(drained, ["node1"], "2.0", "2026-02-02T00:00:00Z")
+    assert status_of(changed, "a") == ("True", "Assigned")
+    again = stored(text, changed, hosts=hosts, settings=settings, now="2026-02-02T00:00:00Z")
+    assert again.of_kind("EgressIP") == changed.of_kind("EgressIP")
 
 
 def test_labels_of_a_node_are_checked():

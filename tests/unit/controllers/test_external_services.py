@@ -10,8 +10,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation.
     assigned_hosts,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
-from ansible_collections.heddle.ovn.plugins.module_utils.controllers.layer2_steps import change_version, drain
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import update_between_runs
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.layer2_steps import change_version, drain, go_back
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.placement import node_of
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders import moved_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import (
@@ -329,17 +329,29 @@ def test_the_steps_of_an_upgrade_leave_the_status_that_the_next_run_finds():
     text = TENANTS + pool("192.0.2.192/28") + service("type: LoadBalancer")
     before = stored(text, hosts=HOSTS, settings=old)
     [holder] = before.objects["Service/red/web"].status["announcers"].values()
-    drained, _moves, blockers = drain(before, [holder], TRANSIT_ROUTER)
+    drained, _moves, blockers = drain(before, [holder], TRANSIT_ROUTER, LATE)
     assert not blockers
-    update_between_runs(before, drained, LATE)
     [target] = drained.objects["Service/red/web"].status["announcers"].values()
     assert target != holder
     assert condition(drained.objects["Service/red/web"], "Announced")["message"] == f"192.0.2.192 by {target}"
-    changed, blockers = change_version(drained, [holder], TRANSIT_ROUTER)
+    changed, blockers = change_version(drained, [holder], TRANSIT_ROUTER, LATE)
     assert not blockers
-    update_between_runs(drained, changed, LATE)
     again = stored(text, changed, hosts=HOSTS, settings=old, now=LATE)
     assert again.objects["Service/red/web"] == changed.objects["Service/red/web"]
+
+
+def test_an_address_follows_local_endpoints_that_return_to_their_nodes():
+    old = {"layer2_topology": "gateway-router"}
+    text = TENANTS + pool("192.0.2.192/28") + service("type: LoadBalancer, externalTrafficPolicy: Local")
+    before = stored(text, hosts=HOSTS, settings=old)
+    drained, _moves, _blockers = drain(before, ["node2"], TRANSIT_ROUTER, LATE)
+    changed, _blockers = change_version(drained, ["node2"], TRANSIT_ROUTER, LATE)
+    away = node_of(changed.objects["Workload/red/a"])
+    assert (away != "node2", changed.objects["Service/red/web"].status["announcers"]) == (True, {"192.0.2.192": away})
+    returned, moves, blockers = go_back(changed, LATE)
+    assert (len(moves), blockers) == (2, [])
+    assert moved_addresses(build_plan(changed), build_plan(returned)) == {"192.0.2.192": away}
+    assert condition(returned.objects["Service/red/web"], "Announced")["message"] == "192.0.2.192 by node2"
 
 
 WITHOUT = "type: LoadBalancer, externalTrafficPolicy: Local, allocateLoadBalancerNodePorts: false"

@@ -3,6 +3,7 @@
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.address_holders import update_users
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.backup import backup_of, snapshot_of
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.layer2_steps import (
@@ -19,7 +20,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.net
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.networks import networks
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import begin_move, end_move
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import (
-    update_between_runs,
+    update_reports,
     with_readiness,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention, state_view
@@ -294,14 +295,16 @@ def test_the_end_of_a_migration_leaves_the_readiness_that_the_next_run_finds():
     text += namespace("blue") + layer2("blue", "net", "10.1.0.0/24") + workload("blue", "w", "node3")
     before = stored(text, settings=AT_ONCE)
     moving, _move = begin_move(before, "red/vm", "node2")
-    update_between_runs(before, moving, START)
+    update_users(before, moving, START)
+    update_reports(moving, START)
     moving.revision = 1
     good = {"digest": build_plan(moving)["digest"], "drift": [], "problems": []}
     ready = with_readiness(moving, dict.fromkeys(THREE_NODES, good), START)
     assert ready.objects[NET].status["hosts"] == {"node1": "ready", "node2": "ready"}
 
     over = end_move(ready, "red/vm", "node2")
-    update_between_runs(ready, over, LATE)
+    update_users(ready, over, LATE)
+    update_reports(over, LATE)
     found = condition(over.objects[NET], "NetworkReady")
     assert (found["message"], found["lastTransitionTime"]) == ("every host has the network: node2", START)
     good["digest"] = build_plan(over)["digest"]

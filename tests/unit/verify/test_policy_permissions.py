@@ -170,3 +170,49 @@ def test_services_are_left_out_where_policies_decide():
     lines = left_out(plan_of(text, hosts=with_gateways("shared"), settings=settings), {})
     assert "kube-system/dns: not tested from 2 workloads, policies decide about packets to it" in lines
     assert not flows(RED + policy("plain", CLOSED_TO_OTHERS), TO_SERVICE, "deep/a", settings)
+
+
+def of_cluster(kind: str, spec: dict, name: str = "p") -> str:
+    document = {
+        "apiVersion": "policy.networking.k8s.io/v1alpha1", "kind": kind, "metadata": {"name": name},
+        "spec": {"subject": {"namespaces": {}}, **spec},
+    }  # fmt: skip
+    return f"---\n{json.dumps(document)}\n"
+
+
+def reason(text: str, target: str = "red/b") -> str:
+    """Why red/a reaches a target, or does not."""
+    pairs = expected(plan_of(text), None, Selection(ALL))
+    [found] = {one.reason for one in pairs if (one.source, one.target, one.network) == ("red/a", target, "red_net")}
+    return found
+
+
+def test_reason_names_the_rule_that_permits():
+    both = "both are attached to red_net"
+    assert reason(RED) == both
+    # A policy for another workload, and a rule of the cluster for another port, decide nothing.
+    absent = policy("red", {**CLOSED_TO_OTHERS, "podSelector": {"matchLabels": {"app": "absent"}}})
+    every = [{"namespaces": {}}]
+    elsewhere = {"action": "Deny", "from": every, "ports": [{"portNumber": {"protocol": "TCP", "port": 1}}]}
+    nothing = of_cluster("AdminNetworkPolicy", {"priority": 1, "ingress": [elsewhere]})
+    assert reason(RED + absent + nothing) == both
+
+    opened = {"podSelector": {}, "ingress": [CLOSED_TO_OTHERS["ingress"][0], {"from": [{"podSelector": {}}]}]}
+    permitted = "permits red/b to receive this from red/a"
+    rule = f"{both}; spec.ingress[1] of NetworkPolicy red/q {permitted}"
+    assert reason(RED + policy("red", CLOSED_TO_OTHERS) + policy("red", opened, "q")) == rule
+    sent = f"{both}; spec.egress[0] of NetworkPolicy red/p permits red/a to send this to red/b"
+    assert reason(RED + policy("red", ALL_OUT)) == sent
+    assert reason(RED + policy("red", ALL_OUT) + policy("red", opened, "q")) == sent + rule.removeprefix(both)
+
+    # A policy of the cluster that permits it counts whatever its namespace says; one that passes it on does not.
+    denied = of_cluster("BaselineAdminNetworkPolicy", {"ingress": [{"action": "Deny", "from": every}]}, "default")
+    for action, expected_reason in (
+        ("Allow", f"{both}; spec.ingress[1] of AdminNetworkPolicy p {permitted}"),
+        ("Pass", "the rules of NetworkPolicy red/p for red/b do not permit it to receive this from red/a"),
+    ):
+        rules = {"priority": 1, "ingress": [elsewhere, {"action": action, "from": every}]}
+        text = RED + policy("red", CLOSED_TO_OTHERS) + of_cluster("AdminNetworkPolicy", rules) + denied
+        assert reason(text) == expected_reason
+    allowed = of_cluster("BaselineAdminNetworkPolicy", {"ingress": [{"action": "Allow", "from": every}]}, "default")
+    assert reason(RED + allowed) == f"{both}; spec.ingress[0] of BaselineAdminNetworkPolicy default {permitted}"

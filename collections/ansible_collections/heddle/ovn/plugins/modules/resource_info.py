@@ -69,6 +69,36 @@ users:
   returned: success
   type: dict
   sample: {"red_red": ["red/red1"]}
+endpoints:
+  description: Endpoints of each Service by address, of the families that it shares with its network.
+  returned: success
+  type: dict
+  sample: {"red/web": [{"address": "10.0.0.3", "workload": "red/red1", "node": "node1", "ready": true}]}
+  contains:
+    address:
+      description: Address of the endpoint.
+      type: str
+    ports:
+      description: Its ports, those of C(targetPort) or of the EndpointSlice.
+      type: list
+      elements: int
+    ready:
+      description:
+        - Whether it is ready by its manifest, its readiness probe or the EndpointSlice, as of the last run.
+        - Always true with C(publishNotReadyAddresses).
+      type: bool
+    terminating:
+      description: Whether it is terminating and serves still, so that it is used where no endpoint is ready.
+      type: bool
+    node:
+      description: Its node. Null for one that is on no node of the cluster, or whose EndpointSlice names none.
+      type: str
+    workload:
+      description: The workload that has the address on the network, as C(NAMESPACE/NAME). Null for an external one.
+      type: str
+    slice:
+      description: The EndpointSlice that lists it. Null for a workload that the selector chooses.
+      type: str
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -19,6 +19,9 @@ ACCEPTED, PARTIAL_FAILURE = "Accepted", "PartialFailure"
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
+# The time in the status of what is only looked at, and not stored.
+EPOCH = "1970-01-01T00:00:00Z"
+
 
 def condition(entry: StoredObject, kind: str) -> dict | None:
     """Return an object's condition of a type, None when it has none."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import ipaddress
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 
 from ..store.layer2_version import (
@@ -21,13 +22,13 @@ from ..store.layer2_version import (
     version_of,
 )
 from ..store.snapshot import Snapshot, StoredObject
+from .address_holders import update_holders
 from .admission.cluster_limits import shortages
 from .allocation.allocation import allocate
 from .allocation.transit import chosen_transit_subnets
-from .egress.egress_ips import assign_egress_ips
+from .conditions import EPOCH
 from .network.attachment import Attachments
 from .network.networks import Network, networks, running_workloads
-from .services.load_balancers import assign_announcers
 from .workload.move import arrived, ends, moving_to
 from .workload.placement import node_of
 
@@ -94,10 +95,12 @@ def layer2_workloads(snapshot: Snapshot, nodes: set[str]) -> list[tuple[StoredOb
     ]
 
 
-def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Move], list[Blocker]]:
+def drain(
+    before: Snapshot, nodes: list[str], version: str, now: str = EPOCH
+) -> tuple[Snapshot, list[Move], list[Blocker]]:  # fmt: skip
     """Move Layer2 workloads and egress addresses of `nodes` elsewhere, workloads to nodes with `version` if possible.
 
-    A workload whose live migration was interrupted continues to its target.
+    A workload whose live migration was interrupted continues to its target. `now` is the time for the status.
     """
     after = copy.deepcopy(before)
     moves, blockers = [], []
@@ -127,12 +130,10 @@ def drain(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, l
             moves.append(Move(name, workload.spec["kind"], network.name, source, target))
     # Egress addresses leave as well: the gateway routers of these nodes are made anew.
     live = {node.name for node in after.of_kind("Node")} - set(nodes)
-    assign_egress_ips(after, live=live)
-    assign_announcers(after, live=live)
-    return after, moves, blockers or _allocated(after)
+    return after, moves, blockers or _completed(before, after, now, live)
 
 
-def go_back(before: Snapshot) -> tuple[Snapshot, list[Move], list[Blocker]]:
+def go_back(before: Snapshot, now: str = EPOCH) -> tuple[Snapshot, list[Move], list[Blocker]]:
     """Move Layer2 workloads that are elsewhere to the nodes that their manifests name.
 
     Returns the state after it, the moves, and what blocks them; as `drain`. Nodes without a chassis get none.
@@ -148,10 +149,12 @@ def go_back(before: Snapshot) -> tuple[Snapshot, list[Move], list[Blocker]]:
             after.objects[workload.key] = arrived(workload, target)
             name = f"{workload.namespace}/{workload.name}"
             moves.append(Move(name, workload.spec["kind"], network.name, source, target))
-    return after, moves, blockers or _allocated(after)
+    return after, moves, blockers or _completed(before, after, now)
 
 
-def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Snapshot, list[Blocker]]:
+def change_version(
+    before: Snapshot, nodes: list[str], version: str, now: str = EPOCH
+) -> tuple[Snapshot, list[Blocker]]:  # fmt: skip
     """Set another topology version (`1.0`, `2.0`) on drained nodes; return the state after it and what blocks it.
 
     With blockers the state is not to be stored. `before` is not changed.
@@ -166,12 +169,10 @@ def change_version(before: Snapshot, nodes: list[str], version: str) -> tuple[Sn
     ]  # fmt: skip
     change(after, nodes, version)
     # What had no other host than these is assigned again.
-    assign_egress_ips(after)
-    assign_announcers(after)
-    return after, blockers or _allocated(after)
+    return after, blockers or _completed(before, after, now)
 
 
-def clean_up(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
+def clean_up(before: Snapshot, now: str = EPOCH) -> tuple[Snapshot, list[Blocker]]:
     """Remove the old topology, with the tunnel keys of its gateway routers, when every node has the new one.
 
     Returns the state after it and what blocks it, as `change_version`.
@@ -183,7 +184,7 @@ def clean_up(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
         if version_of(node) == GATEWAY_ROUTERS
     ]
     close(after, [network.name for network in networks(after).values() if network.is_transit_routed])
-    return after, blockers or _allocated(after)
+    return after, blockers or _completed(before, after, now)
 
 
 def survey(snapshot: Snapshot, version: str, wanted: list[str], serial: int) -> Survey:
@@ -255,7 +256,10 @@ def _on_its_way(workload: StoredObject, network: Network) -> Blocker:
                    node_of(workload), network.name, name)  # fmt: skip
 
 
-def _allocated(after: Snapshot) -> list[Blocker]:
+def _completed(before: Snapshot, after: Snapshot, now: str, live: Collection[str] | None = None) -> list[Blocker]:
+    """Store in `after` what follows from a step; return what blocks it."""
     found = networks(after)
     failures = allocate(after, found) or shortages(after, found)
+    if not failures:
+        update_holders(before, after, now, live)
     return [Blocker(f"{key}: {rule}", remedy) for key, rule, remedy in failures]

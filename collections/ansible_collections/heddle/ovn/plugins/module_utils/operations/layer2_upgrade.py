@@ -17,7 +17,7 @@ from ..store.database import read
 from ..store.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER, is_open, version_of
 from ..store.snapshot import Snapshot
 from .admission_service import state_changes
-from .readiness import now, update_between_runs
+from .readiness import now, update_reports
 
 TOPOLOGIES = {"transit-router": TRANSIT_ROUTER, "gateway-router": GATEWAY_ROUTERS}
 # The state after a step, the workloads that it moves, and what blocks it.
@@ -67,23 +67,23 @@ def release_blockers(versions: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _change(before: Snapshot, nodes: list[str], version: str) -> Decision:
+def _change(before: Snapshot, nodes: list[str], version: str, moment: str) -> Decision:
     if all(version_of(node) == version for node in before.of_kind("Node") if node.name in nodes):
         return before, [], []
-    after, blockers = change_version(before, nodes, version)
+    after, blockers = change_version(before, nodes, version, moment)
     return after, [], blockers
 
 
-def _return(before: Snapshot, _nodes: list[str], _version: str) -> Decision:
-    return go_back(before)
+def _return(before: Snapshot, _nodes: list[str], _version: str, moment: str) -> Decision:
+    return go_back(before, moment)
 
 
-def _clean_up(before: Snapshot, _nodes: list[str], _version: str) -> Decision:
-    after, blockers = clean_up(before) if is_open(before) else (before, [])
+def _clean_up(before: Snapshot, _nodes: list[str], _version: str, moment: str) -> Decision:
+    after, blockers = clean_up(before, moment) if is_open(before) else (before, [])
     return after, [], blockers
 
 
-_DECISIONS: dict[str, Callable[[Snapshot, list[str], str], Decision]] = {
+_DECISIONS: dict[str, Callable[[Snapshot, list[str], str, str], Decision]] = {
     "drain": drain, "change": _change, "return": _return, "clean_up": _clean_up,
 }  # fmt: skip
 STEPS = tuple(_DECISIONS)
@@ -102,9 +102,10 @@ def run_step(client, params: dict, *, write: bool) -> dict:
     def decide(before: Snapshot) -> tuple[Snapshot, list[Blocker]]:
         if not before.settings:
             raise UserError("the state database is empty; run heddle.ovn.networks")
-        after, moves[:], blockers = _DECISIONS[params["step"]](before, params["nodes"], TOPOLOGIES[params["topology"]])
+        moment, goal = now(), TOPOLOGIES[params["topology"]]
+        after, moves[:], blockers = _DECISIONS[params["step"]](before, params["nodes"], goal, moment)
         if after is not before and not blockers:
-            update_between_runs(before, after, now())
+            update_reports(after, moment)
         return after, blockers
 
     try:

@@ -19,6 +19,7 @@ from ..common.databases import VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE, workload_namespace
 from ..common.polling import attempts
 from ..common.serialization import pack
+from ..controllers.address_holders import update_users
 from ..controllers.admission.apply_manifests import store
 from ..controllers.workload.move import MoveRefused, begin_move, end_move
 from ..openflow.switch import Switch
@@ -29,7 +30,7 @@ from ..qemu.qmp import Qmp, QmpAbsent, QmpError
 from ..render.announcement import render_announcements
 from ..render.common.hosting_nodes import hosting_nodes
 from ..store.snapshot import Snapshot
-from .readiness import now, update_between_runs
+from .readiness import now, update_reports
 
 STATE_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
@@ -64,7 +65,9 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
         else:
             after = end_move(before, params["workload"], params["node"])
         if after is not before:
-            update_between_runs(before, after, now())
+            moment = now()
+            update_users(before, after, moment)
+            update_reports(after, moment)
         return after, []
 
     if client is None:

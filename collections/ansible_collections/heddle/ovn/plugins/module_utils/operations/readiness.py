@@ -10,17 +10,15 @@ from functools import cache
 
 from ..agent.module_runner import UserError
 from ..api import Problem
+from ..controllers.address_holders import update_holders
 from ..controllers.admission.apply_manifests import ConflictError, store
 from ..controllers.conditions import ACCEPTED, TRUE, WAITING_FOR_HOSTS, condition, ready_on, with_ready
-from ..controllers.egress.egress_services import update_egress_services
 from ..controllers.network.attachment import Attachments
-from ..controllers.network.network_nodes import nodes_of_networks, select_nodes
+from ..controllers.network.network_nodes import nodes_of_networks
 from ..controllers.network.networks import networks
 from ..controllers.node_conditions import NODE_KINDS, with_nodes, without_nodes
 from ..controllers.policy.admin_policies import ADMIN_KINDS
 from ..controllers.policy.policies import policy_network
-from ..controllers.services.load_balancers import assign_announcers
-from ..controllers.services.service_status import update_services
 from ..controllers.workload.workload_readiness import record_probes
 from ..render.common.changed_networks import differing_names
 from ..render.common.hosting_nodes import hosting_nodes
@@ -113,8 +111,8 @@ def with_probes(before: Snapshot, probes: dict[str, dict], moment: str) -> Snaps
     record_probes(after, probes, moment)
     if after.objects == before.objects:
         return before
-    assign_announcers(after)
-    update_between_runs(before, after, moment)
+    update_holders(before, after, moment)
+    update_reports(after, moment)
     return after
 
 
@@ -209,14 +207,11 @@ def with_changes_unconfirmed(
     return plans.share(after, dataclasses.replace(after, objects=objects))
 
 
-def update_between_runs(before: Snapshot, after: Snapshot, moment: str) -> None:
-    """Select the nodes of networks, and update Services and EgressServices, after a step beside networks.yml.
+def update_reports(after: Snapshot, moment: str) -> None:
+    """Leave out reports of hosts that a network is not on any more, after a step beside networks.yml.
 
-    Such a step records no reports of hosts: what they reported stays, without those that a network is not on any more.
+    Such a step records no reports of hosts: what the others reported stays.
     """
-    select_nodes(before, after, moment)
-    update_services(after, moment)
-    update_egress_services(after, moment)
     found = networks(after)
     for name, nodes in nodes_of_networks(after, found).items():
         entry = after.objects[found[name].object_key]

@@ -10,7 +10,7 @@ from .status_text import full_table, network_statuses
 from .status_view import object_status
 
 # What `state_view` returns; the result of a module has more.
-_VIEW = ("revision", "deployment", "digest", "objects", "nodes", "networks", "workloads", "users", "coil")
+_VIEW = ("revision", "deployment", "digest", "objects", "nodes", "networks", "workloads", "users", "endpoints", "coil")
 
 
 def status_files(view: dict, audits: dict[str, dict]) -> dict[str, str]:

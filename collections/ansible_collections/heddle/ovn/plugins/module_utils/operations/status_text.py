@@ -99,14 +99,20 @@ def _services(status: dict) -> list[str]:
             " ".join(document["spec"].get("externalIPs", ())) or "-",
             " ".join(_ports(document["spec"].get("ports", ()), reported.get("nodePorts", ()))) or "-",
             ", ".join(f"{address} by {node}" for address, node in reported.get("announcers", {}).items()) or "-",
+            _ready_of_all(status["endpoints"][f"{document['metadata']['namespace']}/{document['metadata']['name']}"]),
             object_status(document),
         ]
         for document in status["objects"].values()
         if document["kind"] == "Service"
         for reported in (document.get("status", {}),)
     ]
-    head = ["name", "type", "cluster IPs", "external IPs", "ports", "load balancer", "status"]
+    head = ["name", "type", "cluster IPs", "external IPs", "ports", "load balancer", "endpoints", "status"]
     return table(f"Services ({len(rows)})", head, rows) if rows else []
+
+
+def _ready_of_all(endpoints: list[dict]) -> str:
+    """Return how many endpoints are ready, of how many; `resource_info` returns each."""
+    return f"{sum(one['ready'] for one in endpoints)}/{len(endpoints)}"
 
 
 def _ports(ports: list[dict], node_ports: list[int]) -> list[str]:

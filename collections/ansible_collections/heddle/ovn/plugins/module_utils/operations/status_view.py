@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from ..common.text_table import MOST_LINES, shortened, table
-from ..controllers.network.networks import DEFINITION_KIND, NETWORK_KINDS
+from ..controllers.network.networks import DEFINITION_KIND, NETWORK_KINDS, networks
 from ..controllers.node_conditions import READY_IN_ZONE, is_applied
+from ..controllers.services.cluster_ips import SERVICE
+from ..controllers.services.service_endpoints import ServiceEndpoints
 from ..store.database import differences
 from ..store.snapshot import Snapshot
 from .object_view import documents
@@ -66,8 +68,16 @@ def state_view(snapshot: Snapshot, plans: Plans | None = None) -> dict:
         "networks": plan["networks"],
         "workloads": plan["workloads"],
         "users": users,
+        "endpoints": _endpoints(snapshot),
         **({"coil": plan["coil"]} if "coil" in plan else {}),
     }
+
+
+def _endpoints(snapshot: Snapshot) -> dict[str, list[dict]]:
+    """Return the endpoints of each Service, ready or not."""
+    services = snapshot.of_kind(SERVICE)
+    endpoints = ServiceEndpoints(snapshot, networks(snapshot)) if services else None
+    return {f"{service.namespace}/{service.name}": endpoints.listed(service) for service in services}
 
 
 def object_status(document: dict) -> str:

@@ -13,30 +13,26 @@ from collections.abc import Collection, Mapping
 from ...api import Problem, Resource, unsupported
 from ...store import layer2_version
 from ...store.snapshot import Snapshot, StoredObject
+from ..address_holders import update_holders
 from ..allocation.allocation import allocate, host_subnets, release_addresses
 from ..coil.egress_routers import place_routers
 from ..coil.egress_status import update_egresses
 from ..coil.rules import check_pools
 from ..coil.status import update_pools
 from ..coil.without_ovn import check_without_ovn
-from ..conditions import WORKLOAD_READY, condition
-from ..egress.egress_ips import assign_egress_ips, update_egress_ips
+from ..conditions import EPOCH, WORKLOAD_READY, condition
 from ..egress.egress_rules import update_egress_rules
-from ..egress.egress_services import update_egress_services
 from ..encapsulation import decide as decide_encapsulation
 from ..network.attachment import Attachments
 from ..network.attachment_definition import is_own, own_definitions
 from ..network.namespace_claims import claim_namespaces
-from ..network.network_nodes import select_nodes
 from ..network.network_selection import check_selections
 from ..network.network_status import evaluate
 from ..network.networks import NETWORK_KINDS, Network, attached_networks, is_pending, is_unrendered, running_workloads
 from ..policy.policies import update_policies
 from ..services.cluster_ips import check_services
 from ..services.load_balancer_addresses import check_external_ips, check_load_balancer_pools
-from ..services.load_balancers import assign_announcers
 from ..services.node_ports import check_node_ports
-from ..services.service_status import update_services
 from ..workload import move, placement
 from ..workload.vm_placement import check_moving
 from ..workload.workload import update_workloads
@@ -46,8 +42,6 @@ from .default_namespace import add_default_namespace, leave_default_namespace
 from .finalizers import asked_to_go, has_finalizer, release, users
 from .path_mtu import check_path_mtu
 from .rules import Refusal
-
-EPOCH = "1970-01-01T00:00:00Z"
 
 
 def admit(
@@ -211,14 +205,9 @@ def _run_controllers(
         if refused:
             return refused
         if not allocating.has_left_out or _served(after) <= _served(stage):
-            egress, selection = assign_egress_ips(after)
-            assign_announcers(after)
-            select_nodes(before, after, now, selection)
+            update_holders(before, after, now)
             evaluate(after, before, claims, allocating.failures, now)
-            update_services(after, now)
             update_policies(after, now)
-            update_egress_ips(after, egress, selection, now)
-            update_egress_services(after, now)
             update_egress_rules(after, now)
             update_pools(before, after, now)
             update_egresses(after, now)

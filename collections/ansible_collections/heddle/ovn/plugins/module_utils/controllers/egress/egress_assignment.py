@@ -2,10 +2,14 @@
 """Which host holds which egress address: a pure function of what is wanted, of the hosts, and of what was before.
 
 The rules are ovn-kubernetes's (`assignEgressIPs`): a host needs the label and a network with the address in it; two
-addresses of one object are on two hosts; no address of a host, of a gateway or of a subnet as such is given away. An
-address stays where it is as long as its host may hold it, and goes to the host with the fewest addresses otherwise. The
+addresses of one object are on two hosts; no address of a host, of a gateway or of a subnet as such is given away. The
 network is the provider network, or that of another NIC; where an address is in the network of such a NIC on some hosts,
 a new host of it is one of these.
+
+ovn-kubernetes takes the addresses in their order, so that one that may be on several hosts can take the only host of
+another. Here as many addresses of an object as possible have a host, which is a maximum bipartite matching. An address
+stays where it is as long as its host may hold it, unless another one of its object would be without a host then: as few
+as possible move. Others go to the host with the fewest addresses. What has a host never loses it to another address.
 """
 
 from __future__ import annotations
@@ -72,7 +76,7 @@ def assigned(
     result = Assignment({name: {} for name in wanted}, {name: [] for name in wanted})
     owners = _owners(wanted, before)
     load: Counter[str] = Counter(dict.fromkeys(able, 0))
-    pending: list[tuple[str, str]] = []
+    pending: dict[str, list[str]] = {}
     for name, addresses in wanted.items():
         for address in addresses:
             refusal = _refusal(name, address, owners, taken)
@@ -85,22 +89,90 @@ def assigned(
                 result.holders[name][address] = holder
                 load[holder] += 1
             else:
-                pending.append((name, address))
-    for name, address in pending:
-        room = [host for host in able.values() if host.has_room_for(address)]
-        room = [host for host in room if host.nic(address)] or room
-        free = [host.name for host in room if host.name not in result.holders[name].values()]
-        if free:
-            chosen = min(free, key=lambda host: (load[host], host))
-            result.holders[name][address] = chosen
-            load[chosen] += 1
-        else:
-            result.failures[name].append(_without_host(address, bool(able), bool(room)))
+                pending.setdefault(name, []).append(address)
+    for name, addresses in pending.items():
+        kept = result.holders[name]
+        load.subtract(kept.values())
+        matching = _Matching(able, load, kept)
+        for address in addresses:
+            if not matching.add(address):
+                has_room = bool(matching.hosts_of(address))
+                result.failures[name].append(_without_host(address, bool(able), has_room))
+        result.holders[name] = matching.holders
+        load.update(matching.holders.values())
     # In the order in which they are wanted, wherever each comes from.
     for name, addresses in wanted.items():
         held = result.holders[name]
         result.holders[name] = {address: held[address] for address in addresses if address in held}
     return result
+
+
+class _Matching:
+    """The hosts of the addresses of one object, which are different ones.
+
+    An address that is added takes the cheapest augmenting path: others make way where that is the only way to a host,
+    and of these rather one without a host before than one of `kept`, which stay at no cost.
+    """
+
+    def __init__(self, able: Mapping[str, Host], load: Mapping[str, int], kept: Mapping[str, str]) -> None:
+        self.holders = dict(kept)
+        self._able = able
+        self._load = load
+        self._kept = dict(kept)
+        self._costs: dict[str, dict[str, tuple[int, int]]] = {}
+
+    def hosts_of(self, address: str) -> dict[str, tuple[int, int]]:
+        """Return what each host that may hold an address costs: addresses that leave theirs, and its other addresses.
+
+        In the order of names.
+        """
+        if address not in self._costs:
+            nics = {name: host.nic(address) for name, host in sorted(self._able.items())}
+            kept, apart = self._kept.get(address), any(nics.values())
+            room = (name for name, nic in nics.items() if nic or (nic == "" and not apart))
+            found = {name: (int(kept is not None), self._load[name]) for name in room}
+            self._costs[address] = found if kept is None else {**found, kept: (0, 0)}
+        return self._costs[address]
+
+    def add(self, address: str) -> bool:
+        """Give an address a host, and others of the object another one where it has to be; return whether it has."""
+        holding = {host: held for held, host in self.holders.items()}
+        best = self._ways(address, holding)
+        free = [host for host in best if host not in holding]
+        if not free:
+            return False
+        host: str | None = min(free, key=lambda one: (best[one][0], one))
+        while host is not None:
+            taker = best[host][1]
+            left = self.holders.get(taker)
+            self.holders[taker] = host
+            host = left
+        return True
+
+    def _ways(self, address: str, holding: Mapping[str, str]) -> dict[str, tuple[tuple[int, int], str]]:
+        """Return the cost of the cheapest way to each host (Bellman-Ford), and the address that takes it then.
+
+        `holding` has the address that each host holds now. No cycle has a negative cost, since what is held is the
+        cheapest matching of its addresses.
+        """
+        best = {host: (cost, address) for host, cost in self.hosts_of(address).items()}
+        changed = list(best)
+        while changed:
+            cheaper: list[str] = []
+            for host in changed:
+                held = holding.get(host)
+                if held is None:
+                    continue
+                costs, ((moved, others), _taker) = self.hosts_of(held), best[host]
+                # It releases this host, which has its own cost.
+                moved, others = moved - costs[host][0], others - costs[host][1]
+                for other, more in costs.items():
+                    cost = (moved + more[0], others + more[1])
+                    if other != host and (other not in best or cost < best[other][0]):
+                        best[other] = (cost, held)
+                        cheaper.append(other)
+            changed = list(dict.fromkeys(cheaper))
+        return best
 
 
 def _owners(wanted: Mapping[str, Iterable[str]], before: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

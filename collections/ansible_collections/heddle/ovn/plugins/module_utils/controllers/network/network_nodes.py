@@ -133,7 +133,7 @@ def select_nodes(before: Snapshot, after: Snapshot, now: str, egress_ips: Egress
     """Store in each network of `after` which nodes are leaving it, and its condition NodesSelected.
 
     `egress_ips` is the selection of `after`, where it is known already.
-    Every step that changes roles calls this: admission, the ends of a migration, the steps of the Layer2 upgrade.
+    Every step that changes roles calls this (`address_holders`).
     """
     found = networks(after)
     # The roles do not depend on what is stored here.

@@ -15,11 +15,11 @@ from ...api import LabelledNames
 from ...common.addressing import family
 from ...store.snapshot import Snapshot, StoredObject
 from ..allocation.allocation import given_addresses, workload_subnets
-from ..network.attachment import Attachments
+from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, running_workloads
 from ..workload.placement import node_of
 from ..workload.workload_readiness import is_serving
-from .cluster_ips import families_of, service_network
+from .cluster_ips import families_of, is_headless, service_network
 
 ENDPOINT_SLICE = "EndpointSlice"
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
@@ -133,6 +133,42 @@ class ServiceEndpoints:
                     addresses = [one for one in endpoint["addresses"] if family(one) in families]
                     found.setdefault(endpoint.get("hostname", ""), []).extend(addresses)
         return {name: list(dict.fromkeys(addresses)) for name, addresses in found.items() if addresses}
+
+    def listed(self, service: StoredObject) -> list[dict]:
+        """Return what backs a Service by address, ready or not, for users to see; of the families as in `of`.
+
+        `workload` is the one that has the address on the network, `slice` the EndpointSlice where no selector chose it.
+        """
+        network = self.served(service)
+        if network is None:
+            return []
+        families, unready = self._families(service, network), service.spec["publishNotReadyAddresses"]
+        found: dict[str, dict] = {}
+        for workload in self.selected(service):
+            ports = [number for port in service.spec["ports"] if (number := target_port(workload, port)) is not None]
+            for address in self._addresses(workload, network):
+                if family(address) in families:
+                    found[address] = {
+                        "address": address, "ports": [*dict.fromkeys(ports)], "ready": unready or is_serving(workload),
+                        "terminating": False, "node": node_of(workload), "workload": workload_key(workload),
+                        "slice": None,
+                    }  # fmt: skip
+        for entry in self._slices_of(service):
+            ports = [one["port"] for port in service.spec["ports"] for one in entry.spec["ports"]
+                     if is_port_of(one, port)]  # fmt: skip
+            for endpoint in entry.spec["endpoints"]:
+                for address in endpoint["addresses"]:
+                    if family(address) not in families:
+                        continue
+                    key = next(iter(self._having.get((network.name, address), ())), None)
+                    workload = workload_key(self._snapshot.objects[key]) if key else None
+                    first = {"address": address, "ports": [], "ready": False, "terminating": False,
+                             "node": endpoint["node"], "workload": workload, "slice": entry.name}  # fmt: skip
+                    one = found.setdefault(address, first)
+                    one["ports"] = [*dict.fromkeys(one["ports"] + ports)]
+                    one["ready"] |= unready or endpoint["ready"]
+                    one["terminating"] |= endpoint.get("terminating", False)
+        return [one for one in found.values() if one["ports"] or is_headless(service)]
 
     def _families(self, service: StoredObject, network: Network) -> set[int]:
         return {*families_of(service, self._snapshot)} & {*network.families}

@@ -122,7 +122,7 @@ def _pairs(plan: dict, permissions: PolicyPermissions, source: str, target: str,
         if reach and interface["addresses"] and not _has_route(plan, source, interface, address):
             wanted = (False, f"{source} has no address in the subnet of {address}")
         elif reach and interface["addresses"]:
-            wanted = _permitted(plan, permissions, source, target, interface["network"], address) or wanted
+            wanted = _by_policies(plan, permissions, source, target, interface["network"], address) or wanted
         size = mtu if wanted[0] else 0
         found.append(
             Pair(source, target, interface["network"], family(address), address, *wanted, interface_name, size)
@@ -144,14 +144,20 @@ def _has_route(plan: dict, source: str, interface: dict, address: str) -> bool:
     return any(mine.version == its.version and its.ip in mine.network and mine.ip in its.network for mine in own)
 
 
-def _permitted(
+def _by_policies(
     plan: dict, permissions: PolicyPermissions, source: str, target: str, network: str, address: str
 ) -> tuple[bool, str] | None:  # fmt: skip
-    """Return the result where policies refuse the packet, None otherwise."""
+    """Return the result where policies decide about the packet, None otherwise."""
     own = (plain(one) for end in _ends(plan, source, network) for one in end["addresses"])
     sender = next((one for one in own if family(one) == family(address)), None)
-    refusal = permissions.refusal(network, source, target, (sender, address), "UDP", PORT) if sender else ""
-    return (False, refusal) if refusal else None
+    if sender is None:
+        return None
+    asked = (network, source, target, (sender, address), "UDP", PORT)
+    refusal = permissions.refusal(*asked)
+    if refusal:
+        return False, refusal
+    rules = permissions.permitting(*asked)
+    return (True, "; ".join([_attached_to(network), *rules])) if rules else None
 
 
 def _evaluated(plan: dict, source: str, target: str, interface: dict) -> tuple[bool, str]:
@@ -162,4 +168,8 @@ def _evaluated(plan: dict, source: str, target: str, interface: dict) -> tuple[b
     for name, end in ((source, mine), (target, interface)):
         if end["role"] == LOCKED_ROLE:
             return False, f"{network} is locked for {name}, whose primary network is another one"
-    return True, f"both are attached to {network}"
+    return True, _attached_to(network)
+
+
+def _attached_to(network: str) -> str:
+    return f"both are attached to {network}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 import ipaddress
+from dataclasses import dataclass
 
 from ...common.addressing import family, plain
 from ...common.naming import LOCKED_ROLE
@@ -49,13 +50,31 @@ class PolicyPermissions:
         found = self._by_network.get(network)
         if found is None:
             return ""
-        sent = found.refusal(EGRESS, source, target, addresses[1], target, protocol, port) if source else ""
-        if sent:
-            return f"{sent} {source} do not permit it to send this to {target or addresses[1]}"
-        received = found.refusal(INGRESS, target, source, addresses[0], target, protocol, port) if target else ""
-        if received:
-            return f"{received} {target} do not permit it to receive this from {source or addresses[0]}"
+        sent = found.decision(EGRESS, source, target, addresses[1], target, protocol, port) if source else None
+        if sent and not sent.permits:
+            return f"the rules of {sent.by} for {source} do not permit it to send this to {target or addresses[1]}"
+        received = found.decision(INGRESS, target, source, addresses[0], target, protocol, port) if target else None
+        if received and not received.permits:
+            who = source or addresses[0]
+            return f"the rules of {received.by} for {target} do not permit it to receive this from {who}"
         return ""
+
+    def permitting(
+        self, network: str, source: str, target: str, addresses: tuple[str, str], protocol: str, port: int
+    ) -> list[str]:
+        """Return which rule permits each end of a connection that is permitted; none where no policy decides.
+
+        The arguments are those of `refusal`. Of several NetworkPolicies that permit it the first by name is named.
+        """
+        found = self._by_network.get(network)
+        if found is None:
+            return []
+        sent = found.decision(EGRESS, source, target, addresses[1], target, protocol, port) if source else None
+        received = found.decision(INGRESS, target, source, addresses[0], target, protocol, port) if target else None
+        return [
+            *([f"{sent.by} permits {source} to send this to {target or addresses[1]}"] if sent else ()),
+            *([f"{received.by} permits {target} to receive this from {source or addresses[0]}"] if received else ()),
+        ]
 
     def isolates(self, direction: str, network: str, workload: str) -> bool:
         """Return whether a policy applies to what a workload sends or receives on a network."""
@@ -84,6 +103,14 @@ class PolicyPermissions:
         return None if len(found) > 1 else found != {False}
 
 
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """Whether a connection is permitted, and by what: the rule that permits it, or the policies that do not."""
+
+    permits: bool
+    by: str
+
+
 class _Network:
     def __init__(self, described: dict) -> None:
         self._policies = described["policies"]
@@ -99,25 +126,24 @@ class _Network:
             for rule in policy["rules"]
         )
 
-    def refusal(
+    def decision(
         self, direction: str, subject: str, peer: str, address: str, target: str, protocol: str, port: int
-    ) -> str:  # fmt: skip
-        """Return whose rules forbid a connection of a workload with a peer that has an address, "" for none."""
+    ) -> _Decision | None:  # fmt: skip
+        """Return what decides about a connection of a workload with a peer that has an address, None for nothing."""
         packet = (peer, address, target, protocol, port)
-        kind, action = self._first(_ADMIN, direction, subject, packet)
-        if action in ("Allow", "Deny"):
-            return kind if action == "Deny" else ""
+        decided = self._first(_ADMIN, direction, subject, packet)
+        if decided:
+            return decided
         isolating = self._isolating(direction, subject)
         if isolating:
-            permitted = any(
-                self._matches(rule, *packet)
+            permitting = (
+                _Decision(True, _rule_of(policy, rule))
                 for policy in isolating
                 for rule in policy["rules"]
-                if rule["direction"] == direction
+                if rule["direction"] == direction and self._matches(rule, *packet)
             )
-            return "" if permitted else f"the rules of {_names(isolating)} for"
-        kind, action = self._first(_BASELINE, direction, subject, packet)
-        return kind if action == "Deny" else ""
+            return next(permitting, None) or _Decision(False, _names(isolating))
+        return self._first(_BASELINE, direction, subject, packet)
 
     def _isolating(self, direction: str, subject: str) -> list[dict]:
         return [
@@ -126,15 +152,21 @@ class _Network:
             if direction in policy["isolates"] and subject in self._selected[policy["subjects"]]
         ]
 
-    def _first(self, kind: str, direction: str, subject: str, packet: tuple) -> tuple[str, str]:
-        """Return the name and the action of the first rule that matches among the cluster's policies of a kind."""
+    def _first(self, kind: str, direction: str, subject: str, packet: tuple) -> _Decision | None:
+        """Return what the first rule decides that matches among the cluster's policies of a kind.
+
+        None where it passes the decision on, or none matches.
+        """
         for policy in self._admin:
             if policy["kind"] != kind or subject not in self._selected[policy["subjects"]]:
                 continue
             for rule in policy["rules"]:
                 if rule["direction"] == direction and self._matches(rule, *packet):
-                    return f"the rules of {kind} {policy['name']} for", rule["action"]
-        return "", ""
+                    if rule["action"] == "Pass":
+                        return None
+                    permits = rule["action"] == "Allow"
+                    return _Decision(permits, _rule_of(policy, rule) if permits else f"{kind} {policy['name']}")
+        return None
 
     def _matches(self, rule: dict, peer: str, address: str, target: str, protocol: str, port: int) -> bool:
         return self._is_peer(rule, peer, address) and self._is_port(rule, target, protocol, port)
@@ -159,6 +191,11 @@ class _Network:
             having = self._ports.get(f"{one['protocol']}/{one['name']}/{port}", frozenset())
             return port in one["numbers"] and target in having
         return one["port"] is None or one["port"] <= port <= (one["end"] or one["port"])
+
+
+def _rule_of(policy: dict, rule: dict) -> str:
+    """Return a rule as its manifest has it."""
+    return f"spec.{rule['direction'].lower()}[{rule['index']}] of {policy['kind']} {policy['name']}"
 
 
 def _names(policies: list[dict]) -> str:
