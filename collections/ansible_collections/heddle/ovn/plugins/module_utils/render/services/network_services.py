@@ -131,7 +131,7 @@ class _Balancing:
         self, protocol: str, scope: str, parent: Parent, vips: dict[str, str], *, keeps_source: bool = False
     ) -> Row:
         name = f"{prefix(self.view.name)}Service_{self.name}_{protocol}_{scope}"
-        options = options_of(self.view, vips, keeps_source=keeps_source)
+        options = options_of(self.view, protocol, vips, keeps_source=keeps_source)
         columns = {
             "name": name,
             "protocol": protocol.lower(),
