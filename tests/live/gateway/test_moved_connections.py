@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from dataclasses import replace
 
 import pytest
@@ -25,7 +26,16 @@ from tests.live.gateway.test_services import (
     service,
 )
 
+# A burst of datagrams, which a client sends again and again while endpoints change.
+BURST = range(6000, 6020)
 BOTH = TENANTS + "".join(server(name, "c") for name in NAMES)
+
+
+@pytest.fixture(autouse=True)
+def control_socket(folder):
+    """The control socket of ovs-vswitchd under the name that the process gives it."""
+    (folder / "ovs-vswitchd.pid").write_text("7\n")
+    (folder / "ovs-vswitchd.7.ctl").symlink_to(folder / "vswitchd.ctl")
 
 
 def without(name: str, which: str, text: str) -> str:
@@ -127,3 +137,42 @@ def test_an_external_host_does_not_stay_with_an_endpoint_that_is_gone(host, fami
         machine.apply(zone.plan)
         for client in clients.values():
             client.goes_on_to(other_than(gone))
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_client_that_sends_while_endpoints_change_does_not_stay(host, family):
+    """What it sends between ovn-controller's flows and the datapath that follows them is of new connections."""
+    machine, zone = host(BOTH + SERVICES)
+    target, finished = cluster_ip(zone, "flat", "web", family), threading.Event()
+    first = replace(request(zone, "flat", "a", target), payload=b"0")
+    machine.repeat_until(
+        lambda: received(machine, "flat", "b") + received(machine, "flat", "c"),
+        lambda: machine.receive("if-flat", first.encode()),
+        "the first datagram",
+    )
+
+    def send() -> None:
+        for number in itertools.count(1):
+            burst = [replace(first, source_port=port, payload=str(number).encode()).encode() for port in BURST]
+            machine.receive_all("if-flat", burst)
+            if finished.wait(0.01):
+                return
+
+    sender = threading.Thread(target=send)
+    sender.start()
+
+    def ports(end: str, since: int) -> set[int]:
+        seen = [one for one in received(machine, "flat", end) if one.source_port in BURST]
+        return {one.source_port for one in seen if int(one.payload) > since}
+
+    try:
+        for gone in "bcbc":
+            wanted = other_than(gone)
+            zone.apply(without("flat", gone, BOTH + SERVICES))
+            newest = int(received(machine, "flat", wanted)[-1].payload)
+            machine.exchange(lambda: ports(wanted, newest + 10) == {*BURST}, f"all at {wanted}")  # noqa: B023
+            assert not ports(gone, newest + 10)
+            zone.apply(BOTH + SERVICES)
+    finally:
+        finished.set()
+        sender.join()
