@@ -119,6 +119,9 @@ class _Rules(Bridge):
             neighbours += [f"icmp6,icmp_type={kind},icmp_code=0" for kind in (SOLICITATION, ADVERTISEMENT)]
         for near in neighbours:
             self.add(0, 102, f"in_port=LOCAL,dl_src={self.mac},{near}", f"{commit},NORMAL")
+        # Classification needs the ports, which only the first fragment has.
+        fragment = f"in_port={self.uplink}{self.in_vlan},{ip},nw_frag=yes,ct_state=-trk"
+        self.add(0, 110, fragment, f"ct(table=0,zone={FRAGMENT_ZONE})")
         if self.provider.is_local:
             return
         if version in self.default.network["families"]:
@@ -126,9 +129,6 @@ class _Rules(Bridge):
             commit = f"ct(commit,zone={ZONE},exec(set_field:{OVN_MARK:#x}->ct_mark))"
             for near in neighbours:
                 self.add(0, 102, f"{port},{near}", f"{commit},NORMAL")
-        # Classification needs the ports, which only the first fragment has.
-        fragment = f"in_port={self.uplink}{self.in_vlan},{ip},nw_frag=yes,ct_state=-trk"
-        self.add(0, 110, fragment, f"ct(table=0,zone={FRAGMENT_ZONE})")
 
     def hairpin(self, version: int) -> None:
         """Traffic between the host and gateway routers, under masquerade addresses."""
