@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute, service_connections
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
@@ -45,6 +45,7 @@ class Zone:
                 synchronise(client, reader, 30)
         if northd_recompute.is_needed(second, plan, node):
             northd_recompute.recompute()
+        service_connections.end(service_connections.ended(second))
         return first + second
 
     def interface(self, name, network):

@@ -51,6 +51,23 @@ def test_each_node_answers_with_its_own_endpoints() -> None:
     assert checks("Cluster", "node1") == {}
 
 
+@pytest.mark.parametrize("state", ["ready: false, serving: true, terminating: true", "ready: false"])
+def test_endpoints_that_are_not_ready_do_not_count(state) -> None:
+    service = SERVICE.replace("POLICY", "Local").replace("selector: {app: web}", "publishNotReadyAddresses: true")
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:1::/64") + POOL + service
+    text += (
+        "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
+        "metadata: {name: own, namespace: red, labels: {kubernetes.io/service-name: web}}\n"
+        "addressType: IPv4\nports: [{name: http, port: 8080}]\n"
+        "endpoints: [{addresses: [10.0.0.9], nodeName: node1, conditions: {STATE}}]\n"
+    )
+    for conditions, count in ((state, 0), ("ready: true", 1)):
+        plan = plan_of(text.replace("STATE", conditions), hosts=with_gateways("shared"))
+        [port] = [one for one in plan["services"]["red_net"]["red/web"]["ports"] if one["port"] == 80]
+        assert [one["address"] for one in port["endpoints"]] == ["10.0.0.9"]
+        assert {*render_health_checks(plan, "node1").values()} == {HealthCheck("red", "web", count)}
+
+
 class Served:
     """The ports, served by a thread as the service does between events."""
 

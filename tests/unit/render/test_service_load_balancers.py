@@ -8,6 +8,8 @@ import itertools
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import LOAD_BALANCER, entrances
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 ENDPOINTS = {4: ("10.0.0.200", "198.51.100.53"), 6: ("fd00:10::200", "2001:db8:99::53")}
@@ -74,3 +76,26 @@ def test_a_service_within_its_network_has_one_load_balancer_for_all_ports_and_fa
     [columns] = balancers(text_of("ClusterIP", "Cluster", {("a", 4)})).values()
     assert sum(bool(targets) for targets in columns["vips"].values()) == 1
     assert len(columns["vips"]) == 4
+
+
+@pytest.mark.parametrize(("seconds", "written"), [(60, "60"), (65535, "65535"), (65536, "65535"), (86399, "65535")])
+def test_affinity_is_no_longer_than_ovn_has_it(seconds, written):
+    """Longer ones are clamped by northd, with a warning."""
+    affinity = f"sessionAffinity: ClientIP, sessionAffinityConfig: {{clientIP: {{timeoutSeconds: {seconds}}}}}, ports"
+    found = balancers(
+        text_of("ClusterIP", "", ALL).replace("ports: [{name: a, port: 80}", f"{affinity}: [{{name: a, port: 80}}")
+    )
+    assert {columns["options"]["affinity_timeout"] for columns in found.values()} == {written}
+
+
+def test_source_ranges_of_one_family_leave_the_other_one_open():
+    """As kube-proxy, which has the ranges of each family on its own."""
+    pool = (
+        "---\napiVersion: heddle.dev/v1\nkind: LoadBalancerPool\nmetadata: {name: pool}\n"
+        "spec: {subnets: [192.0.2.64/28, '2001:db8::40/124']}\n"
+    )
+    text = text_of("NodePort", "Cluster", ALL) + pool
+    text = text.replace("type: NodePort", "type: LoadBalancer, loadBalancerSourceRanges: [203.0.113.0/24]")
+    plan = plan_of(text, hosts=with_gateways("shared"))
+    found = {one for one in entrances(NodeNetwork(plan, "red_net", "node1", [])) if one.kind == LOAD_BALANCER}
+    assert {(one.version, one.sources) for one in found} == {(4, ("203.0.113.0/24",)), (6, ())}

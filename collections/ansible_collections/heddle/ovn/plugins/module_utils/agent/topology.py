@@ -24,7 +24,7 @@ from ..ovsdb.wait import Announcement, caught_up, synchronise
 from ..render import northbound, render_additional_chassis, render_northbound, render_southbound, southbound
 from ..render.host.vswitch import render_encapsulation
 from ..types.ovsdb_row import Row
-from . import northd_recompute
+from . import northd_recompute, service_connections
 from .chassis.chassis_id import SYSTEM_ID_FILE, remove_former_chassis, restore_chassis_id
 from .context import NodeContext
 from .first_changes import FirstChanges
@@ -144,6 +144,7 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
             try:
                 if write and context.timeout and (outcome.changed or not caught_up(client, southbound_client, chassis)):
                     synchronise(client, southbound_client, context.timeout, change.number, chassis=chassis)
+                    outcome += service_connections.end(service_connections.ended(outcome))
             finally:
                 # After northd has processed the change: before that it would be for nothing.
                 is_needed = was_cut_off or (write and northd_recompute.is_needed(outcome, plan, context.node))

@@ -210,7 +210,7 @@ def _route(route: TunnelRoute) -> TableRoute:
 def _flows_that_go(desired: EgressNamespace) -> Iterator[Step]:
     """End a client's flows to routers that are gone: as long as it sends, each would go on for ever."""
     routers = {tunnel.remote: tunnel.routers for tunnel in desired.tunnels if not desired.forwards}
-    for flow in conntrack.read_flows(FOU_PORT) if routers else ():
+    for flow in conntrack.read_flows({FOU_PORT}) if routers else ():
         if flow.target not in routers.get(flow.address, (flow.target,)):
             name = f"{desired.namespace} to {flow.address}"
             change = _change("delete", "flow", name, {"router": flow.target}, {})

@@ -15,6 +15,8 @@ from ..types.nftables_ruleset import FAMILY, Chain, Firewall, Map, Set
 _CHAIN = re.compile(r"\tchain (\S+) \{")
 # What gives packets a zone for the original direction by a map: the numbers are its values (nft(8), "ct statement").
 _ZONE_RULE, _ZONE = re.compile(r"\bct original zone set .* map \{(.*)\}"), re.compile(r" : (\d+)")
+# An element of a map that translates UDP by the destination to an address and a port.
+_UDP_TRANSLATION = re.compile(r"(\S+) \. udp \. (\d+) : \S+ \. \d+")
 _HEAD = re.compile(r"type (\w+) hook (\w+) (?:device \S+ )?priority ([^;]+); policy (\w+);")
 
 
@@ -89,6 +91,16 @@ def original_zones(objects: dict[tuple[str, str], dict]) -> frozenset[int]:
     return frozenset(
         int(zone) for rule in rules if (found := _ZONE_RULE.search(rule)) for zone in _ZONE.findall(found[1])
     )
+
+
+def udp_translations(objects: dict[tuple[str, str], dict]) -> dict[tuple[str, int], set[tuple[str, str]]]:
+    """Return where maps lead UDP by its destination: address and port, with the maps and their elements."""
+    found: dict[tuple[str, int], set[tuple[str, str]]] = {}
+    for (kind, name), value in objects.items():
+        for element in value["elements"] if kind == "map" else ():
+            if match := _UDP_TRANSLATION.fullmatch(element):
+                found.setdefault((match[1], int(match[2])), set()).add((name, element))
+    return found
 
 
 def _read_chains(text: str):

@@ -15,7 +15,7 @@ from ..netlink import kernel
 from ..netlink.protocol import conntrack
 from ..types.nftables_ruleset import FAMILY, OWN_TABLES, Firewall
 from .messages import refusal
-from .parser import described, is_empty, original_zones, read_objects, replacement_text, table_text
+from .parser import described, is_empty, original_zones, read_objects, replacement_text, table_text, udp_translations
 
 SUBSTRATE = "nftables"
 Objects = dict[tuple[str, str], dict]
@@ -27,7 +27,8 @@ def reconcile_firewall(firewall: Firewall, *, write: bool, run: subprocesses.Run
     Rules name links by `iifname` and `oifname`: `iif` and `oif` cannot be checked where the links are not. On a host
     without nft, everything counts as missing when nothing is to be written. Connections in zones that the table used
     for their original direction, and does not any more, end; a note says if the kernel refuses that. They end before
-    and after the table is replaced: a run that is cut off in between leaves only those that began meanwhile.
+    and after the table is replaced: a run that is cut off in between leaves only those that began meanwhile. UDP flows
+    to what maps translate in another way now end, too: datagrams that follow each other go where the first one went.
     """
     try:
         tables = _tables(run)
@@ -43,7 +44,7 @@ def reconcile_firewall(firewall: Firewall, *, write: bool, run: subprocesses.Run
         former = original_zones(current or {}) - original_zones(wanted or {})
         _end_connections(former)
         _run(run, replacement_text(firewall))
-        notes = _end_connections(former)
+        notes = (*_end_connections(former), *_end_flows(current or {}, wanted or {}))
     foreign = tuple(
         Foreign(SUBSTRATE, "table", f"{family} {name}", "")
         for family, name in tables
@@ -64,6 +65,18 @@ def _end_connections(zones: frozenset[int]) -> tuple[str, ...]:
             conntrack.end_connections(zones)
     except OSError as error:
         return (f"connections in the zones {', '.join(map(str, sorted(zones)))} remain until they time out: {error}",)
+    return ()
+
+
+def _end_flows(current: Objects, wanted: Objects) -> tuple[str, ...]:
+    """End the UDP flows to addresses and ports that are translated in another way than before, or not any more."""
+    before, after = udp_translations(current), udp_translations(wanted)
+    places = {place for place in (*before, *after) if before.get(place) != after.get(place)}
+    try:
+        if places:
+            conntrack.end_flows(places)
+    except OSError as error:
+        return (f"UDP flows to {len(places)} addresses and ports of Services remain until they time out: {error}",)
     return ()
 
 

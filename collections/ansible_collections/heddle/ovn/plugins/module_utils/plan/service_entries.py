@@ -9,7 +9,7 @@ from ..controllers.services.cluster_ips import SERVICE, cluster_ips, is_headless
 from ..controllers.services.load_balancers import announcers
 from ..controllers.services.local_ports import local_ports
 from ..controllers.services.node_ports import health_check_port, node_ports
-from ..controllers.services.service_endpoints import ServiceEndpoints
+from ..controllers.services.service_endpoints import Endpoint, ServiceEndpoints
 from ..store.snapshot import Snapshot, StoredObject
 
 
@@ -39,7 +39,7 @@ def service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, 
                 {
                     "protocol": port["protocol"],
                     "port": port["port"],
-                    "endpoints": [{"address": one.address, "port": one.port, "node": one.node} for one in chosen],
+                    "endpoints": [_endpoint(one) for one in chosen],
                     **({"node_port": node_port} if node_port else {}),
                     **({"local_port": local_port} if local_port else {}),
                 }
@@ -54,6 +54,12 @@ def service_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, 
             **_external(service, snapshot, {family(text) for text in addresses}),
         }
     return entries
+
+
+def _endpoint(endpoint: Endpoint) -> dict:
+    # Few are not ready, so `ready` is there for these only.
+    found = {"address": endpoint.address, "port": endpoint.port, "node": endpoint.node}
+    return found if endpoint.ready else {**found, "ready": False}
 
 
 def headless_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:

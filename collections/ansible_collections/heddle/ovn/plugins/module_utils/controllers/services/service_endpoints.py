@@ -27,11 +27,16 @@ SERVICE_NAME_LABEL = "kubernetes.io/service-name"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One address and port of a Service's port; `node` is None for an endpoint that is on no node of the cluster."""
+    """One address and port of a Service's port; `node` is None for an endpoint that is on no node of the cluster.
+
+    `ready` is what its EndpointSlice says. Workloads that are endpoints are ready: Kubernetes' slices have those of
+    `publishNotReadyAddresses` as ready, too.
+    """
 
     address: str
     port: int
     node: str | None
+    ready: bool = True
 
 
 class ServiceEndpoints:
@@ -216,7 +221,7 @@ def _of_slices(
     port: dict, slices: list[StoredObject], families: set[int], is_wanted: Callable[[dict], bool]
 ) -> list[Endpoint]:
     return [
-        Endpoint(address, own["port"], endpoint["node"])
+        Endpoint(address, own["port"], endpoint["node"], endpoint["ready"])
         for entry in slices
         for own in entry.spec["ports"]
         if is_port_of(own, port)

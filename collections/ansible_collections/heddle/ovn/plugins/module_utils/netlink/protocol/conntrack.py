@@ -24,42 +24,52 @@ _SOURCE, _DESTINATION = {4: 1, 6: 3}, {4: 2, 6: 4}
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow to `address` that was translated to `target`; `original` is what the kernel knows it by."""
+    """A flow to `address` and `port` that was translated to `target`; `original` is what the kernel knows it by."""
 
     version: int
     address: str
+    port: int
     target: str
     original: bytes
 
 
 @read_whole
-def read_flows(port: int) -> list[Flow]:
-    """Return the UDP flows to a port."""
+def read_flows(ports: Collection[int]) -> list[Flow]:
+    """Return the UDP flows to some ports."""
     found = []
     with RawSocket(NETLINK_NETFILTER) as netlink:
         for version, family in FAMILIES.items():
             for body in netlink.dump(_GET, _HEADER.pack(family, 0, 0)):
                 values = attributes(body[_HEADER.size :])
                 original, reply = values[_TUPLE_ORIG], values[_TUPLE_REPLY]
-                if _HEADER.unpack_from(body)[0] != family or not _is_to(port, original):
+                port = _udp_port(original)
+                if _HEADER.unpack_from(body)[0] != family or port not in ports:
                     continue
                 address = attributes(attributes(original)[_TUPLE_IP])[_DESTINATION[version]]
                 target = attributes(attributes(reply)[_TUPLE_IP])[_SOURCE[version]]
-                texts = (socket.inet_ntop(family, packed) for packed in (address, target))
-                found.append(Flow(version, *texts, original))
+                texts = [socket.inet_ntop(family, packed) for packed in (address, target)]
+                found.append(Flow(version, texts[0], port, texts[1], original))
     return found
 
 
-def _is_to(port: int, original: bytes) -> bool:
+def _udp_port(original: bytes) -> int | None:
+    """Return the destination port of a flow, None of another protocol's."""
     values = attributes(attributes(original)[_TUPLE_PROTO])
     is_udp = values[_PROTO_NUMBER][0] == socket.IPPROTO_UDP
-    return is_udp and struct.unpack(">H", values[_DST_PORT][:2])[0] == port
+    return struct.unpack(">H", values[_DST_PORT][:2])[0] if is_udp else None
 
 
 def end_flow(flow: Flow) -> None:
     """End a flow: its next packet begins a new one. One that is gone is no error."""
     with RawSocket(NETLINK_NETFILTER) as netlink:
         _end(netlink, FAMILIES[flow.version], flow.original)
+
+
+def end_flows(places: Collection[tuple[str, int]]) -> None:
+    """End the UDP flows to addresses and ports; OSError if refused."""
+    for flow in read_flows({port for _address, port in places}):
+        if (flow.address, flow.port) in places:
+            end_flow(flow)
 
 
 def end_connections(zones: Collection[int]) -> None:

@@ -11,10 +11,14 @@ from ..common.provider import Provider
 
 # Connections with the provider network, and those between the host and gateway routers under masquerade addresses.
 ZONE, HOST_ZONE = 64000, 64001
+# Without connections: for actions that Open vSwitch copies a packet for.
+COPY_ZONE = 64005
 # Answers of the host's own endpoints, after connection tracking.
 PROCESS_TABLE = 8
 OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3
 IP = {4: "ip", 6: "ipv6"}
+# "Fragmentation needed" and "packet too big": path MTU discovery.
+TOO_BIG = {4: "icmp,icmp_type=3,icmp_code=4", 6: "icmp6,icmp_type=2,icmp_code=0"}
 SOURCE, TARGET = {4: "nw_src", 6: "ipv6_src"}, {4: "nw_dst", 6: "ipv6_dst"}
 # Marks of packets are this plus the id of the network, which is below 4096. Under the mask no other mark equals it.
 PACKET_MARK_BASE, PACKET_MARK_MASK = 0x1000, 0xFFFFF000

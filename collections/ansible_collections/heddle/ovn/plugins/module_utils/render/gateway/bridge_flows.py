@@ -21,14 +21,25 @@ from ...types.openflow_flow import PATH_MTU_COOKIE, Flow
 from ..common.entrances import node_addresses
 from ..common.node_network import NodeNetwork
 from ..common.overlay import overlay_of
-from .bridge import HOST_MARK, HOST_ZONE, IP, OVN_MARK, SOURCE, TARGET, ZONE, Bridge, connection_mark, packet_mark
+from .bridge import (
+    HOST_MARK,
+    HOST_ZONE,
+    IP,
+    OVN_MARK,
+    SOURCE,
+    TARGET,
+    TOO_BIG,
+    ZONE,
+    Bridge,
+    connection_mark,
+    packet_mark,
+)
 from .egress_flows import add_egress_flows
 from .neighbour_flows import ADVERTISEMENT, IPV6, SOLICITATION, other_routers, render_neighbours, when_new
 from .service_flows import render_services
 
 OVN_ZONE, FRAGMENT_ZONE = 64002, 64004
 ETHERNET_HEADER = 14
-_TOO_BIG = {4: "icmp,icmp_type=3,icmp_code=4", 6: "icmp6,icmp_type=2,icmp_code=0"}
 _TRANSPORTS = {4: ("tcp", "udp", "sctp"), 6: ("tcp6", "udp6", "sctp6")}
 _ROUTER_ADVERTISEMENT = 134
 
@@ -115,6 +126,9 @@ class _Rules(Bridge):
             neighbours += [f"icmp6,icmp_type={kind},icmp_code=0" for kind in (SOLICITATION, ADVERTISEMENT)]
         for near in neighbours:
             self.add(0, 102, f"in_port=LOCAL,dl_src={self.mac},{near}", f"{commit},NORMAL")
+        # Classification needs the ports, which only the first fragment has.
+        fragment = f"in_port={self.uplink}{self.in_vlan},{ip},nw_frag=yes,ct_state=-trk"
+        self.add(0, 110, fragment, f"ct(table=0,zone={FRAGMENT_ZONE})")
         if self.provider.is_local:
             return
         if version in self.default.network["families"]:
@@ -122,9 +136,6 @@ class _Rules(Bridge):
             commit = f"ct(commit,zone={ZONE},exec(set_field:{OVN_MARK:#x}->ct_mark))"
             for near in neighbours:
                 self.add(0, 102, f"{port},{near}", f"{commit},NORMAL")
-        # Classification needs the ports, which only the first fragment has.
-        fragment = f"in_port={self.uplink}{self.in_vlan},{ip},nw_frag=yes,ct_state=-trk"
-        self.add(0, 110, fragment, f"ct(table=0,zone={FRAGMENT_ZONE})")
 
     def hairpin(self, version: int) -> None:
         """Traffic between the host and gateway routers, under masquerade addresses."""
@@ -171,12 +182,12 @@ class _Rules(Bridge):
             if name != self.node:
                 peers += [plain(item) for item in [*gateway_addresses, *node["addresses"]] if family(item) == version]
         for peer in dict.fromkeys(peers):
-            match = f"dl_src={self.mac},{_TOO_BIG[version]},{TARGET[version]}={peer}"
+            match = f"dl_src={self.mac},{TOO_BIG[version]},{TARGET[version]}={peer}"
             self.add(0, 700, match, "drop", cookie=PATH_MTU_COOKIE)
         if peers:
             # Matching the sender's MAC takes one flow per node, not one per network; the host is excepted.
             commit = f"ct(commit,zone={ZONE},exec(set_field:{HOST_MARK:#x}->ct_mark))"
-            match = f"in_port=LOCAL,{_TOO_BIG[version]}"
+            match = f"in_port=LOCAL,{TOO_BIG[version]}"
             self.add(0, 701, match, f"{commit},{self.host_to_uplink}", cookie=PATH_MTU_COOKIE)
 
     def outward(self, view: NodeNetwork, version: int) -> None:

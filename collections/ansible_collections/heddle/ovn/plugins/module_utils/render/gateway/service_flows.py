@@ -20,6 +20,7 @@ from ..common.egress_services import leaving_addresses
 from ..common.entrances import (
     EXTERNAL,
     LOAD_BALANCER,
+    NODE_PORT,
     Entrance,
     endpoints_beyond,
     entrances,
@@ -30,7 +31,7 @@ from ..common.entrances import (
     process_of_node,
 )
 from ..common.node_network import NodeNetwork
-from .bridge import HOST_ZONE, PROCESS_TABLE, ZONE, Bridge, packet_mark
+from .bridge import COPY_ZONE, HOST_ZONE, PROCESS_TABLE, TOO_BIG, ZONE, Bridge, packet_mark
 from .neighbour_flows import ADVERTISEMENT, SOLICITATION
 
 _TRANSPORTS = {"TCP": {4: "tcp", 6: "tcp6"}, "UDP": {4: "udp", 6: "udp6"}, "SCTP": {4: "sctp", 6: "sctp6"}}
@@ -46,11 +47,14 @@ _NEIGHBOURS = 560
 def render_services(bridge: Bridge) -> None:
     """Add the flows of all Services that are reached from beyond their network."""
     has_answers = False
+    inward: dict[str, set[str]] = {}
     for view in bridge.views:
         own = entrances(view)
         for entrance in own:
             if entrance.is_here:
-                _inward(bridge, view, entrance)
+                action = _inward(bridge, view, entrance)
+                if entrance.kind != NODE_PORT:
+                    inward.setdefault(entrance.address, set()).add(action)
             is_held = entrance.is_here and entrance.kind == LOAD_BALANCER and is_open_to_nodes(view, entrance)
             if is_held or entrance.kind == EXTERNAL:
                 _routers_to_host(bridge, entrance)
@@ -61,6 +65,8 @@ def render_services(bridge: Bridge) -> None:
     if has_answers:
         _to_routers(bridge)
     leaving = leaving_addresses(bridge.plan, bridge.node)
+    for address, actions in inward.items():
+        _too_big(bridge, address, actions, with_replies=address in leaving)
     for address in held_load_balancer_addresses(bridge.plan, bridge.node):
         _only_entrances(bridge, address, with_replies=address in leaving)
         if family(address) == 4:
@@ -70,8 +76,11 @@ def render_services(bridge: Bridge) -> None:
                 _ask_host(bridge, view, address)
 
 
-def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
-    """From the uplink to the gateway router and back; in local gateway mode the host keeps source addresses."""
+def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> str:
+    """From the uplink to the gateway router and back; in local gateway mode the host keeps source addresses.
+
+    Returns the action for what comes in.
+    """
     version = entrance.version
     transport = _TRANSPORTS[entrance.protocol][version]
     request = (
@@ -89,6 +98,31 @@ def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> None:
             f"{_SOURCE[version]}={entrance.address},tp_src={entrance.number}"
         )
         bridge.add(0, _ANSWER, answer, bridge.to_uplink, view.name)
+    return inward
+
+
+def _too_big(bridge: Bridge, address: str, actions: set[str], *, with_replies: bool) -> None:
+    """Lead path MTU discovery to all that answer with an address: only one of them knows the connection.
+
+    As ovn-kubernetes's flow for each such address (`GenerateICMPFragmentationFlow`). A gateway router that does not
+    know it sends the packet to the next hop, which has to go no further.
+
+    Each gets a packet of its own: one that a gateway router has translated would go to the same address of the next
+    network. Open vSwitch (3.5) copies for a clone whose own actions cannot be undone, as connection tracking cannot.
+
+    `with_replies`: as for `_only_entrances`; what belongs to a connection of these goes where replies go.
+    """
+    version = family(address)
+    to_address = f"{TOO_BIG[version]},{_TARGET[version]}={address}"
+    own = sorted(actions)
+    if len(own) > 1:
+        own = [f"clone(ct(zone={COPY_ZONE}),{action})" for action in own]
+    inward = ",".join(own)
+    if with_replies:
+        bridge.add(1, _NO_CONNECTION, f"{to_address}{bridge.in_vlan}", inward)
+        inward = f"ct(zone={ZONE},nat,table=1)"
+    bridge.add(0, _ENTRANCE, f"in_port={bridge.uplink}{bridge.in_vlan},{to_address}", inward)
+    bridge.add(0, _NO_ANSWER, f"dl_src={bridge.mac}{bridge.in_vlan},{to_address}", "drop")
 
 
 def _only_entrances(bridge: Bridge, address: str, *, with_replies: bool) -> None:

@@ -50,7 +50,7 @@ def _load_balancer(
         "name": f"{name}_IPv6" if version == 6 else name,
         "protocol": protocol.lower(),
         "vips": vips,
-        "options": options_of(view, vips),
+        "options": options_of(view, protocol, vips),
         "external_ids": {"k8s.ovn.org/kind": "Service", "k8s.ovn.org/owner": service["name"]},
     }
     return Row("Load_Balancer", columns["name"], columns, view.name, parent)

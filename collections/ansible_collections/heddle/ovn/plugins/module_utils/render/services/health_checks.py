@@ -28,6 +28,7 @@ def render_health_checks(plan: dict, node: str) -> dict[tuple[str, int], HealthC
 
 
 def _local_endpoints(service: dict, node: str) -> int:
-    """Return how many endpoints are on the node; one with addresses of both families counts once."""
-    found = {one["address"] for port in service["ports"] for one in port["endpoints"] if one["node"] == node}
+    """Return how many ready endpoints are on the node; one with addresses of both families counts once."""
+    endpoints = (one for port in service["ports"] for one in port["endpoints"])
+    found = {one["address"] for one in endpoints if one["node"] == node and one.get("ready", True)}
     return max(sum(family(address) == version for address in found) for version in (4, 6))

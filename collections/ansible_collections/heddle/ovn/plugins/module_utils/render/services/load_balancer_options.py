@@ -10,7 +10,7 @@ _HAIRPIN_MASQUERADE = 5
 _OPTIONS = {"reject": "true", "event": "false", "neighbor_responder": "none"}
 
 
-def options_of(view: NodeNetwork, vips: dict[str, str], *, keeps_source: bool = False) -> dict:
+def options_of(view: NodeNetwork, protocol: str, vips: dict[str, str], *, keeps_source: bool = False) -> dict:
     """Return the options of a load balancer, with the source addresses that a workload sees that is its own endpoint.
 
     One without any target keeps source addresses: a gateway router translates its own TCP resets and ICMP errors
@@ -18,6 +18,10 @@ def options_of(view: NodeNetwork, vips: dict[str, str], *, keeps_source: bool = 
     """
     return {
         **_OPTIONS,
+        # OVN chooses an endpoint for the first packet of a connection. Datagrams of one source port never begin another
+        # one while they follow each other, so ovn-controller ends those to endpoints that are gone. Connections of
+        # other protocols end by themselves, as with ovn-kubernetes and kube-proxy, which end those of UDP only.
+        **({"ct_flush": "true"} if protocol == "UDP" else {}),
         "skip_snat": "true" if keeps_source or not any(vips.values()) else "false",
         "hairpin_snat_ip": " ".join(view.masquerade(_HAIRPIN_MASQUERADE)),
     }

@@ -35,6 +35,8 @@ from .load_balancer_options import options_of, socket
 
 # OVN keeps affinity for less than a day; the longest timeout of Kubernetes means that it never ends.
 _ENDLESS = 86400
+# The longest one of OVN, whose field for it has 16 bits; northd (25.03) takes it for longer ones with a warning.
+_LONGEST = 65535
 
 Targets = Callable[[dict, int], list[str]]
 
@@ -131,7 +133,7 @@ class _Balancing:
         self, protocol: str, scope: str, parent: Parent, vips: dict[str, str], *, keeps_source: bool = False
     ) -> Row:
         name = f"{prefix(self.view.name)}Service_{self.name}_{protocol}_{scope}"
-        options = options_of(self.view, vips, keeps_source=keeps_source)
+        options = options_of(self.view, protocol, vips, keeps_source=keeps_source)
         columns = {
             "name": name,
             "protocol": protocol.lower(),
@@ -140,7 +142,7 @@ class _Balancing:
             "external_ids": _external_ids(self.view, self.name),
         }
         if 0 < self.service["affinity"] < _ENDLESS:
-            options["affinity_timeout"] = str(self.service["affinity"])
+            options["affinity_timeout"] = str(min(self.service["affinity"], _LONGEST))
         elif self.service["affinity"]:
             columns["selection_fields"] = {"ip_src", "ip_dst"}
         return Row("Load_Balancer", name, columns, self.view.name, parent)
