@@ -60,8 +60,8 @@ def answer(machine, zone, where: str, asked: Packet) -> tuple[int, int, bytes]:
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_names_are_answered_in_their_network_only(host, family):
-    machine, zone = host(TENANTS + SERVICES, settings=SETTINGS)
+def test_names_are_answered_in_their_network_only(shared_host, family):
+    machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
     token = 0
     for where in NAMES:
         web, workload = cluster_ip(zone, where, "web", family), address(zone, where, "b", family)
@@ -136,9 +136,9 @@ def test_names_follow_the_manifests(host):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_the_resolver_of_a_workload_works_without_a_server(host, family):
+def test_the_resolver_of_a_workload_works_without_a_server(shared_host, family):
     """Its name server is the gateway, on the way to which OVN answers for the names of the network."""
-    machine, zone = host(TENANTS + SERVICES, settings=SETTINGS)
+    machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
     files = {one.namespace: one.resolver.splitlines() for one in render_endpoints(zone.plan, "node1")}
     for token, where in enumerate(NAMES):
         search, *servers = files[f"{where}_a"]
