@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import re
+import struct
 import subprocess
 import time
 from contextlib import ExitStack
@@ -13,6 +15,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import ProgramError
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow.management_connection import (
+    VERSION_1_4,
+    connected,
+    management_socket,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.reconcile import reconcile_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
@@ -36,6 +43,10 @@ BRIDGE, UPLINK, MAC = "breth1", "eth1", "02:00:00:00:00:01"
 NEXT_HOP_MAC = "0a:00:00:00:00:fe"
 EGRESS_HOST = {"k8s.ovn.org/egress-assignable": ""}
 NEXT_HOPS = ("192.0.2.1", "2001:db8::1")
+_PACKETS_CONNECTED = re.compile(r"rconn\(ovn_pinctrl\d*\)\|INFO\|.*: connected")
+# OpenFlow 1.4: the head of OFPT_PACKET_OUT (buffer, port that it comes from, size of the actions), OFPAT_SET_FIELD of
+# NXM_NX_PKT_MARK and NXAST_RESUBMIT_TABLE (include/openflow/nicira-ext.h of Open vSwitch).
+_PACKET_OUT, _SET_MARK, _RESUBMIT = struct.Struct("!IIH6x"), struct.Struct("!HHII4x"), struct.Struct("!HHIHHB3x")
 # Of the tests of a file, whose parameters may come in any order.
 MOST_SHARED = 4
 
@@ -100,6 +111,13 @@ class Host:
             return False
         return True
 
+    def takes_packets(self) -> bool:
+        """Whether ovn-controller gets what flows send to it, which is lost before: ARP, refusals, all queries of DNS.
+
+        It connects for that about half a second after it has written its flows.
+        """
+        return _PACKETS_CONNECTED.search((self.folder / "controller.log").read_text()) is not None
+
     def vsctl(self, *arguments: str) -> None:
         """Change the database of Open vSwitch."""
         self.tools.run("ovs-vsctl", f"--db={self.vswitch.remote}", "--timeout=20", *arguments)
@@ -148,6 +166,10 @@ class Host:
         coming = [frame.hex() for frame in frames]
         call(self.folder / "vswitchd.ctl", "netdev-dummy/receive", interface, *coming)
 
+    def follow_learned_flows(self) -> None:
+        """Let the datapath decide by the flows that the packets until now have added; by itself it does so later."""
+        call(self.folder / "vswitchd.ctl", "revalidator/purge")
+
     def attach(self, *places: tuple[str, str]) -> None:
         """Add the interfaces of workloads, each with the name of its port in OVN, and keep what is sent to them."""
         arguments = []
@@ -180,8 +202,13 @@ class Host:
 
     def send_as_host(self, frame: bytes, mark: int) -> None:
         """Let the host send a frame to the provider bridge with a mark, as the kernel's datapath sees it."""
-        actions = f"set_field:{mark:#x}->pkt_mark,resubmit(,0)"
-        self.run(["ovs-ofctl", "packet-out", BRIDGE, f"in_port=LOCAL,packet={frame.hex()},actions={actions}"])
+        # actions=set_field:MARK->pkt_mark,resubmit(,0), without ovs-ofctl.
+        actions = _SET_MARK.pack(25, _SET_MARK.size, 0x00014204, mark)
+        actions += _RESUBMIT.pack(0xFFFF, _RESUBMIT.size, 0x2320, 14, 0xFFF8, 0)
+        out = _PACKET_OUT.pack(0xFFFFFFFF, 0xFFFFFFFE, len(actions)) + actions + frame
+        with connected(management_socket(BRIDGE), VERSION_1_4) as connection:
+            _replies, errors = connection.exchange([(13, out)])
+        assert not errors, errors
 
     def add_management_ports(self, plan: dict) -> None:
         """Add the host's own interfaces in its networks."""
@@ -244,7 +271,7 @@ def apply_to_host(
     egress_hosts: tuple[str, ...] = (),
     **facts,
 ) -> Zone:
-    """Start a host's Open vSwitch and apply manifests to it as node1; returns when the workloads' ports are up."""
+    """Start a host's Open vSwitch, apply manifests to it as node1, and wait until workloads can send."""
     machine.start(southbound)
     if facts.get("vlan"):
         machine.vlan = facts["vlan"]
@@ -263,6 +290,7 @@ def apply_to_host(
     machine.apply(zone.plan)
     rows = lambda: northbound.rows("Logical_Switch_Port", "name", "up")  # noqa: E731
     wait_for(lambda: bound.keys() <= {row["name"] for row in rows() if row["up"] is True}, "the workloads' ports")
+    wait_for(machine.takes_packets, "ovn-controller's connection for packets")
     return zone
 
 

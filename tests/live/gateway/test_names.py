@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_endpoints
+from tests.live.conftest import START_TIMEOUT
 from tests.live.gateway.conftest import UPLINK, interface_of
 from tests.live.gateway.packets import Packet
 from tests.live.gateway.test_services import (
@@ -127,6 +129,8 @@ def test_names_follow_the_manifests(host):
     assert not zone.apply(TENANTS + SERVICES).changed
     without = TENANTS + SERVICES.replace("name: web, namespace: flat", "name: shop, namespace: flat")
     assert zone.apply(without).changed
+    with zone.northbound.client() as client, zone.southbound.client() as reader:
+        synchronise(client, reader, START_TIMEOUT, chassis="chassis-of-node1")
     target = cluster_ip(zone, "flat", "shop", 4)
     _code, count, rest = answer(machine, zone, "flat", query(zone, "flat", "shop", A, 4, 1))
     assert (count, rest[-4:]) == (1, ipaddress.ip_address(target).packed)

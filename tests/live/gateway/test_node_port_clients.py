@@ -58,6 +58,7 @@ def test_a_client_stays_with_its_endpoint(shared_host, family, mode, policy, is_
             def enough(name=name, text=text, target=target, port=port, counts=counts):
                 packet = replace(asked(name, family, text, EXTERNAL[family], next(ports)), target=target)
                 machine.receive(UPLINK, replace(packet, target_port=port).encode())
+                machine.follow_learned_flows()
                 return sum(counts()) >= 16
 
             machine.exchange(enough, f"requests to {name}")

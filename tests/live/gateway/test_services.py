@@ -166,6 +166,7 @@ def test_a_client_stays_with_its_endpoint(shared_host, family):
             def enough(name=name, target=target, ports=ports, arrived=arrived):
                 packet = request(zone, name, "a", target, source_port=next(ports))
                 machine.receive(interface_of(name), packet.encode())
+                machine.follow_learned_flows()
                 return sum(arrived()) >= 16
 
             machine.exchange(enough, f"requests of {name}")
