@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 from pathlib import Path
@@ -11,15 +12,18 @@ import pytest
 
 # Taken away before any test runs: playbooks that tests start are no stages.
 STREAM = os.environ.pop("HEDDLE_PROGRESS_STREAM", None)
+# Of those that took longest, how many are reported, and from how many seconds on.
+SLOWEST, LEAST_SECONDS = 10, 1.0
 
 
 class Reporter:
-    """Writes an event for each test that starts, fails or is skipped."""
+    """Writes an event for each test that starts, fails or is skipped, and one for the slowest ones."""
 
     def __init__(self, stream: Path) -> None:
         self._file = stream.open("a", encoding="utf-8", buffering=1)
         self._of = 0
         self._done: set[str] = set()
+        self._seconds: collections.Counter[str] = collections.Counter()
 
     def _send(self, **event) -> None:
         self._file.write(json.dumps(event) + "\n")
@@ -43,6 +47,7 @@ class Reporter:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Report failures in full, and reasons of skips."""
+        self._seconds[report.nodeid] += report.duration
         if report.failed:
             sections = [f"--- {title}\n{text.rstrip()}" for title, text in report.sections]
             message = "\n".join([report.longreprtext, *sections])
@@ -56,6 +61,11 @@ class Reporter:
             self._send(failed=report.nodeid, message=report.longreprtext)
         elif report.skipped:
             self._skip(report)
+
+    def pytest_sessionfinish(self) -> None:
+        """Report the tests that took longest, with what their fixtures took."""
+        longest = self._seconds.most_common(SLOWEST)
+        self._send(slowest=[[name, seconds] for name, seconds in longest if seconds >= LEAST_SECONDS])
 
     def _skip(self, report) -> None:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext

@@ -34,7 +34,7 @@ class Progress:
     """The progress of a running stage: events that it writes, a line of JSON each, else the last line of its log.
 
     Known events: `done`, `of`, `task`, `play` (how far it is), `failed` with `message` and `on`, `skipped` (why),
-    `ended` (a playbook) with `seconds`.
+    `ended` (a playbook) with `seconds`, `slowest` (tests, each with seconds).
     """
 
     def __init__(self, stream: Path, log: Path) -> None:
@@ -48,6 +48,8 @@ class Progress:
         self.skips: list[str] = []
         # Playbooks that are over, with seconds.
         self.parts: list[tuple[str, float]] = []
+        # The tests that took longest, with seconds.
+        self.slowest: list[tuple[str, float]] = []
         # All that Ansible prints goes to the stage's log, so it needs no other.
         self.environment = {
             "HEDDLE_PROGRESS_STREAM": str(stream),
@@ -81,6 +83,8 @@ class Progress:
                 self.skips.append(event["skipped"])
             elif "ended" in event:
                 self.parts.append((event["ended"], event["seconds"]))
+            elif "slowest" in event:
+                self.slowest = [(name, seconds) for name, seconds in event["slowest"]]
         lines = [_ESCAPES.sub("", line).rstrip() for line in self._lines(self._log)]
         self.printed += lines
         self._last = next((line.strip() for line in reversed(lines) if line.strip()), self._last)

@@ -92,6 +92,14 @@ class Screen:
             self._print(textwrap.indent(run.text, "    ") + f"\n    log: {run.log}\n")
         self._said = time.monotonic()
 
+    def slowest(self, runs: list) -> None:
+        """Show which tests of each stage took longest."""
+        for run in runs:
+            if run.progress.slowest:
+                self._print(f"\nslowest tests  {run.stage.name}")
+            for name, seconds in run.progress.slowest:
+                self._print(f"  {seconds:6.1f}  {name.removeprefix('tests/')}")
+
     def table(self, runs: list, seconds: float) -> None:
         """Show all results, and why tests were skipped."""
         failed = any(run.state == "FAILED" for run in runs)

@@ -249,6 +249,7 @@ def run_all(name: str, stages: list[Stage], *, parallel: int = 1, summary: bool 
     junit(REPORT / "junit" / f"{name}.xml", name, runs)
     counts = {state: sum(run.state == state for run in runs) for state in (PASSED, FAILED, SKIPPED)}
     failed = bool(counts[FAILED] or job.signals)
+    screen.slowest(runs)
     screen.table(runs, time.monotonic() - job.began)
     if summary:
         skipped = f", {counts[SKIPPED]} skipped" if counts[SKIPPED] else ""

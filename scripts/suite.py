@@ -334,7 +334,8 @@ _HOSTS = (
     "live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "lab-long", "standalone", "fresh",
     "live-long", "walkthroughs", "upgrade-long",
 )  # fmt: skip
-# Of the stages that can begin, the first one here does: what fails quickly, then the longest chains.
+# Of the stages that can begin, the first one here does: what fails quickly, then the longest chains, then short ones,
+# which begin when the long ones leave room.
 GROUPS = {
     "packages": Group(packages, with_group=_HOSTS),
     "lint": Group(lint),
@@ -344,11 +345,11 @@ GROUPS = {
     "lab": Group(lab, after=("image",), hosts_first=True, labs=("nspawn",)),
     "second lab": Group(second_lab, after=("image",), hosts_first=True, labs=(SECOND,), with_group=("lab",)),
     "live": Group(live, after=("image",)),
-    "browser": Group(browser, after=("packages",)),
-    "sanity": Group(sanity, after=("lint",)),
     "upgrade": Group(upgrade, after=("image", "second lab"), labs=(SECOND,)),
     "uml": Group(uml, after=("image", "kernel"), hosts_first=True, labs=("uml",)),
     "fresh-quick": Group(fresh_quick, after=("image",)),
+    "sanity": Group(sanity, after=("lint",)),
+    "browser": Group(browser, after=("packages",)),
     "uml-tests": Group(uml_tests, after=("image", "kernel"), hosts_first=True, labs=("uml",), long=True),
     "live-long": Group(live_long, after=("image",), long=True),
     "docs": Group(docs, long=True),

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ class Toolbox:
     def __init__(self, root: Path | None) -> None:
         self.root = root
         self.prefix: list[str] = []
+        self._empty: dict[Path, bytes] = {}
         if root:
             loaders = sorted(root.glob("usr/lib/*/ld-linux-*")) + sorted(root.glob("lib/ld-linux-*"))
             libraries = sorted(
@@ -75,6 +77,15 @@ class Toolbox:
         """The schema file of a database."""
         return (self.root or Path("/")) / "usr/share" / SCHEMAS[database]
 
+    def empty_database(self, schema: Path) -> bytes:
+        """The file of an empty database; `ovsdb-tool` makes it once per schema."""
+        if schema not in self._empty:
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder, "empty.db")
+                self.run("ovsdb-tool", "create", str(file), str(schema))
+                self._empty[schema] = file.read_bytes()
+        return self._empty[schema]
+
     def version(self, name: str) -> str:
         """The first line of `--version`."""
         with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -93,7 +104,7 @@ class Server:
         self.remote = f"unix:{folder / f'{database}.sock'}"
         self.file = folder / f"{database}.db"
         if not self.file.exists():
-            tools.run("ovsdb-tool", "create", str(self.file), str(schema))
+            self.file.write_bytes(tools.empty_database(schema))
         self.process = start(
             tools, folder, database, "ovsdb-server", f"--remote=p{self.remote}", "--no-chdir", str(self.file),
             environment=environment,
@@ -194,13 +205,20 @@ def _own_note_of_writes(monkeypatch, tmp_path):
     monkeypatch.setattr(northd_recompute, "PENDING_FILE", str(tmp_path / "northd-pending"))
 
 
-@pytest.fixture
-def folder():
-    """A directory with a short path: the path of a unix socket has at most 107 characters."""
+@contextlib.contextmanager
+def short_folder() -> Iterator[Path]:
+    """A directory with a short path, which `HEDDLE_KEEP` keeps."""
     path = Path(tempfile.mkdtemp(prefix="heddle-"))
     yield path
     if not os.environ.get("HEDDLE_KEEP"):
         shutil.rmtree(path)
+
+
+@pytest.fixture
+def folder():
+    """A directory with a short path: the path of a unix socket has at most 107 characters."""
+    with short_folder() as path:
+        yield path
 
 
 @pytest.fixture
@@ -236,12 +254,18 @@ def vswitch(serve) -> Server:
     return serve("Open_vSwitch")
 
 
-@pytest.fixture
-def northd(tools, folder, northbound, southbound):
-    """ovn-northd between the two databases; ready when it has made its first rows."""
+def start_northd(tools: Toolbox, folder: Path, northbound: Server, southbound: Server) -> subprocess.Popen:
+    """Start ovn-northd between the two databases; it has made its first rows. The caller ends it."""
     process = start(
         tools, folder, "northd", "ovn-northd", f"--ovnnb-db={northbound.remote}", f"--ovnsb-db={southbound.remote}"
     )
     wait_for(lambda: northbound.rows("NB_Global") and southbound.rows("SB_Global"), "ovn-northd", process)
+    return process
+
+
+@pytest.fixture
+def northd(tools, folder, northbound, southbound):
+    """ovn-northd between the two databases; ready when it has made its first rows."""
+    process = start_northd(tools, folder, northbound, southbound)
     yield process
     stop(process)

@@ -3,12 +3,23 @@
 
 from __future__ import annotations
 
+import json
+import re
+import struct
 import subprocess
 import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import ProgramError
+from ansible_collections.heddle.ovn.plugins.module_utils.openflow.management_connection import (
+    VERSION_1_4,
+    connected,
+    management_socket,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.reconcile import reconcile_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
@@ -22,9 +33,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_r
     render_management_ports,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import TABLES
-from tests.live.conftest import start, stop, wait_for
-from tests.live.control_socket import call
-from tests.live.gateway.packets import Answer, Packet, Question, decode, read_capture, tag_of, tagged, untagged
+from tests.live.conftest import Server, Toolbox, short_folder, start, start_northd, stop, wait_for
+from tests.live.control_socket import Refused, call
+from tests.live.gateway.packets import Answer, Capture, Packet, Question, tagged
 from tests.live.topology.zone import Zone
 from tests.pipeline import with_gateways, with_nics
 
@@ -32,6 +43,12 @@ BRIDGE, UPLINK, MAC = "breth1", "eth1", "02:00:00:00:00:01"
 NEXT_HOP_MAC = "0a:00:00:00:00:fe"
 EGRESS_HOST = {"k8s.ovn.org/egress-assignable": ""}
 NEXT_HOPS = ("192.0.2.1", "2001:db8::1")
+_PACKETS_CONNECTED = re.compile(r"rconn\(ovn_pinctrl\d*\)\|INFO\|.*: connected")
+# OpenFlow 1.4: the head of OFPT_PACKET_OUT (buffer, port that it comes from, size of the actions), OFPAT_SET_FIELD of
+# NXM_NX_PKT_MARK and NXAST_RESUBMIT_TABLE (include/openflow/nicira-ext.h of Open vSwitch).
+_PACKET_OUT, _SET_MARK, _RESUBMIT = struct.Struct("!IIH6x"), struct.Struct("!HHII4x"), struct.Struct("!HHIHHB3x")
+# Of the tests of a file, whose parameters may come in any order.
+MOST_SHARED = 4
 
 
 def interface_of(namespace: str, name: str = "a") -> str:
@@ -44,51 +61,75 @@ class Host:
 
     def __init__(self, tools, folder, vswitch) -> None:
         self.tools, self.folder, self.vswitch = tools, folder, vswitch
-        self.processes = []
+        self.processes: list[subprocess.Popen] = []
+        self._captures: dict[str, Capture] = {}
+        self._copies: dict[str, str] = {}
         # What the provider network's frames are tagged with at the uplink; 0 for none.
         self.vlan = 0
 
-    def start(self, southbound) -> None:
+    def start(self, southbound: Server) -> None:
         """Start Open vSwitch and ovn-controller."""
         tools, folder, vswitch = self.tools, self.folder, self.vswitch
-        self.vsctl("--no-wait", "init")
         settings = {
             "system-id": "chassis-of-node1", "ovn-remote": southbound.remote, "ovn-encap-type": "geneve",
             "ovn-encap-ip": "198.18.1.11", "ovn-is-interconn": "true", "ovn-monitor-all": "true",
             "ovn-bridge-mappings": f"physnet:{BRIDGE}",
         }  # fmt: skip
         ids = [f"external_ids:{key}={value}" for key, value in settings.items()]
-        self.vsctl("--no-wait", "set", "Open_vSwitch", ".", *ids)
+        # In one transaction, which ovs-vswitchd finds when it starts.
+        self.vsctl(
+            "--no-wait", "set", "Open_vSwitch", ".", *ids,
+            "--", "add-br", "br-int", "--", "set", "Bridge", "br-int", "fail_mode=secure",
+            "--", "add-br", BRIDGE, "--", "set", "Bridge", BRIDGE, f'other_config:hwaddr="{MAC}"',
+            "--", "add-port", BRIDGE, UPLINK, *self._captured(UPLINK, BRIDGE),
+        )  # fmt: skip
         options = ("--enable-dummy=override", "--disable-system", vswitch.remote)
         self.processes.append(start(tools, folder, "vswitchd", "ovs-vswitchd", *options))
         wait_for(self.answers, "ovs-vswitchd", self.processes[-1])
-        self.vsctl("add-br", "br-int", "--", "set", "Bridge", "br-int", "fail_mode=secure")
-        self.vsctl("add-br", BRIDGE, "--", "set", "Bridge", BRIDGE, f'other_config:hwaddr="{MAC}"')
-        self.vsctl("add-port", BRIDGE, UPLINK)
-        self.capture(UPLINK)
-        self.capture(BRIDGE)
         self.processes.append(start(tools, folder, "controller", "ovn-controller", vswitch.remote))
         wait_for(lambda: southbound.rows("Chassis"), "ovn-controller", self.processes[-1])
         # Otherwise it keeps, for half a minute, ports that are no longer wanted.
-        self.tools.run("ovs-appctl", "-t", str(self.folder / "controller.ctl"), "debug/ignore-startup-delay")
+        call(self.folder / "controller.ctl", "debug/ignore-startup-delay")
+
+    def stop(self) -> None:
+        """End Open vSwitch and ovn-controller."""
+        for process in reversed(self.processes):
+            stop(process)
+
+    def forget(self) -> None:
+        """Forget connections, and what was sent to interfaces."""
+        call(self.folder / "vswitchd.ctl", "dpctl/flush-conntrack")
+        for file in self.folder.glob("*.pcap"):
+            self.sent(file.stem)
+            self._captures[file.stem].forget()
 
     def answers(self) -> bool:
         """Whether ovs-vswitchd takes commands."""
         try:
-            self.run(["ovs-appctl", "version"])
-        except ProgramError:
+            call(self.folder / "vswitchd.ctl", "version")
+        except OSError:
             return False
         return True
+
+    def takes_packets(self) -> bool:
+        """Whether ovn-controller gets what flows send to it, which is lost before: ARP, refusals, all queries of DNS.
+
+        It connects for that about half a second after it has written its flows.
+        """
+        return _PACKETS_CONNECTED.search((self.folder / "controller.log").read_text()) is not None
 
     def vsctl(self, *arguments: str) -> None:
         """Change the database of Open vSwitch."""
         self.tools.run("ovs-vsctl", f"--db={self.vswitch.remote}", "--timeout=20", *arguments)
 
     def run(self, argv: list[str], text: str = "") -> str:
-        """Run a program of Open vSwitch against this one."""
+        """Run a program of Open vSwitch against this one; for commands of ovs-appctl no program is needed."""
         name, *arguments = argv
         if name == "ovs-appctl":
-            arguments = ["-t", str(self.folder / "vswitchd.ctl"), *arguments]
+            try:
+                return call(self.folder / "vswitchd.ctl", *(one for one in arguments if not one.startswith("--")))
+            except (OSError, Refused) as error:
+                raise ProgramError(name, str(error)) from error
         done = subprocess.run(
             self.tools.command(name, *arguments), input=text, capture_output=True, text=True, timeout=60, check=False
         )
@@ -96,37 +137,45 @@ class Host:
             raise ProgramError(name, done.stderr)
         return done.stdout
 
-    def capture(self, interface: str) -> None:
-        """Keep what Open vSwitch sends to an interface."""
-        self.vsctl("set", "Interface", interface, f'options:tx_pcap="{self.folder / interface}.pcap"')
+    def capture(self, *interfaces: str) -> None:
+        """Keep what Open vSwitch sends to interfaces."""
+        if interfaces:
+            self.vsctl(*self._captured(*interfaces)[1:])
+
+    def _captured(self, *interfaces: str) -> list[str]:
+        options = {one: f'options:tx_pcap="{self.folder / one}.pcap"' for one in interfaces}
+        return [word for one in interfaces for word in ("--", "set", "Interface", one, options[one])]
 
     def sent(self, interface: str) -> list[Packet | Question | Answer]:
         """What Open vSwitch has sent to an interface, without what no test looks at."""
-        frames = read_capture(self.folder / f"{interface}.pcap")
-        vlan = self.vlan if interface == UPLINK else 0
-        found = [decode(untagged(frame)) for frame in frames if tag_of(frame) == vlan]
-        return [packet for packet in found if packet is not None]
+        if interface not in self._captures:
+            vlan = self.vlan if interface == UPLINK else 0
+            self._captures[interface] = Capture(self.folder / f"{interface}.pcap", vlan)
+        return self._captures[interface].packets()
 
     def receive(self, interface: str, frame: bytes, vlan: int | None = None) -> None:
         """Let a frame come in at an interface; at the uplink, by default in the provider network's VLAN."""
         vlan = (self.vlan if interface == UPLINK else 0) if vlan is None else vlan
         frame = tagged(frame, vlan) if vlan else frame
-        self.run(["ovs-appctl", "netdev-dummy/receive", interface, frame.hex()])
+        self.receive_all(interface, [frame])
 
     def receive_all(self, interface: str, frames: list[bytes]) -> None:
-        """Let frames come in at the interface of a workload, in order and without a process for each."""
+        """Let frames come in at an interface as they are, in order."""
         # Open vSwitch drops what comes while 100 frames wait (lib/netdev-dummy.c, NETDEV_DUMMY_MAX_QUEUE).
         assert len(frames) < 100
         coming = [frame.hex() for frame in frames]
         call(self.folder / "vswitchd.ctl", "netdev-dummy/receive", interface, *coming)
 
+    def follow_learned_flows(self) -> None:
+        """Let the datapath decide by the flows that the packets until now have added; by itself it does so later."""
+        call(self.folder / "vswitchd.ctl", "revalidator/purge")
+
     def attach(self, *places: tuple[str, str]) -> None:
         """Add the interfaces of workloads, each with the name of its port in OVN, and keep what is sent to them."""
         arguments = []
         for interface, port in places:
-            capture = f'options:tx_pcap="{self.folder / interface}.pcap"'
             arguments += ["--", "add-port", "br-int", interface, "--", "set", "Interface", interface,
-                          f"external_ids:iface-id={port}", capture]  # fmt: skip
+                          f"external_ids:iface-id={port}", *self._captured(interface)]  # fmt: skip
         self.vsctl(*arguments)
 
     def mirror_tunnels(self) -> dict[str, str]:
@@ -135,7 +184,9 @@ class Host:
         All types of interfaces are dummies here, so it is the packet without the header of the tunnel. Its metadata,
         such as the tunnel key, are not seen.
         """
-        found = {}
+        found = self._copies
+        if found:
+            return found
         for row in self.vswitch.rows("Interface", "name", "options"):
             if end := dict(row["options"][1]).get("remote_ip"):
                 found[end] = f"to-{row['name']}"
@@ -151,17 +202,20 @@ class Host:
 
     def send_as_host(self, frame: bytes, mark: int) -> None:
         """Let the host send a frame to the provider bridge with a mark, as the kernel's datapath sees it."""
-        actions = f"set_field:{mark:#x}->pkt_mark,resubmit(,0)"
-        self.run(["ovs-ofctl", "packet-out", BRIDGE, f"in_port=LOCAL,packet={frame.hex()},actions={actions}"])
+        # actions=set_field:MARK->pkt_mark,resubmit(,0), without ovs-ofctl.
+        actions = _SET_MARK.pack(25, _SET_MARK.size, 0x00014204, mark)
+        actions += _RESUBMIT.pack(0xFFFF, _RESUBMIT.size, 0x2320, 14, 0xFFF8, 0)
+        out = _PACKET_OUT.pack(0xFFFFFFFF, 0xFFFFFFFE, len(actions)) + actions + frame
+        with connected(management_socket(BRIDGE), VERSION_1_4) as connection:
+            _replies, errors = connection.exchange([(13, out)])
+        assert not errors, errors
 
     def add_management_ports(self, plan: dict) -> None:
         """Add the host's own interfaces in its networks."""
         rows = render_management_ports(plan, "node1")
         with self.vswitch.client() as client:
             reconcile(client, "Open_vSwitch", rows, owner="t", scope=Scope(tables=frozenset(TABLES)))
-        for row in rows:
-            if row.table == "Interface":
-                self.capture(row.key)
+        self.capture(*(row.key for row in rows if row.table == "Interface"))
 
     def flows(self, plan: dict) -> list:
         """The provider bridge as rendered from the plan."""
@@ -204,45 +258,138 @@ class Host:
         self.exchange(step, what)
 
 
-@pytest.fixture
-def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
-    """A function `(manifests, mode) -> (host, zone)` that applies them to node1."""
+def apply_to_host(
+    machine: Host,
+    northbound: Server,
+    southbound: Server,
+    manifests: str,
+    mode: str = "shared",
+    settings: dict | None = None,
+    labels: dict | None = None,
+    *,
+    nics: bool = False,
+    egress_hosts: tuple[str, ...] = (),
+    **facts,
+) -> Zone:
+    """Start a host's Open vSwitch, apply manifests to it as node1, and wait until workloads can send."""
+    machine.start(southbound)
+    if facts.get("vlan"):
+        machine.vlan = facts["vlan"]
+        machine.vsctl("set", "Port", BRIDGE, f"tag={machine.vlan}")
+    hosts = with_gateways(mode, **facts)
+    hosts = with_nics(hosts) if nics else hosts
+    hosts["node1"]["labels"] = labels or {}
+    for name in egress_hosts:
+        hosts[name]["labels"] = EGRESS_HOST
+    zone = Zone(machine.tools, northbound, southbound, manifests, hosts, settings)
+    machine.add_management_ports(zone.plan)
+    own = [workload for workload in zone.plan["workloads"].values() if workload["node"] == "node1"]
+    bound = {workload["interfaces"][-1]["port"]: interface_of(workload["namespace"], workload["name"])
+             for workload in own}  # fmt: skip
+    machine.attach(*((interface, port) for port, interface in bound.items()))
+    machine.apply(zone.plan)
+    rows = lambda: northbound.rows("Logical_Switch_Port", "name", "up")  # noqa: E731
+    wait_for(lambda: bound.keys() <= {row["name"] for row in rows() if row["up"] is True}, "the workloads' ports")
+    wait_for(machine.takes_packets, "ovn-controller's connection for packets")
+    return zone
+
+
+def find_daemons_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the programs of this test find the daemons of a host, as on a host that has them in /run."""
     monkeypatch.setenv("OVS_RUNDIR", str(folder))
     monkeypatch.setenv("OVN_RUNDIR", str(folder))
     (folder / "ovn-northd.pid").write_text("7\n")
-    (folder / "ovn-northd.7.ctl").symlink_to(folder / "northd.ctl")
-    machine = Host(tools, folder, vswitch)
+    link = folder / "ovn-northd.7.ctl"
+    if not link.is_symlink():
+        link.symlink_to(folder / "northd.ctl")
 
-    def make(
-        manifests: str,
-        mode: str = "shared",
-        settings: dict | None = None,
-        labels: dict | None = None,
-        *,
-        nics: bool = False,
-        egress_hosts: tuple[str, ...] = (),
-        **facts,
-    ):
-        machine.start(southbound)
-        if facts.get("vlan"):
-            machine.vlan = facts["vlan"]
-            machine.vsctl("set", "Port", BRIDGE, f"tag={machine.vlan}")
-        hosts = with_gateways(mode, **facts)
-        hosts = with_nics(hosts) if nics else hosts
-        hosts["node1"]["labels"] = labels or {}
-        for name in egress_hosts:
-            hosts[name]["labels"] = EGRESS_HOST
-        zone = Zone(tools, northbound, southbound, manifests, hosts, settings)
-        machine.add_management_ports(zone.plan)
-        own = [workload for workload in zone.plan["workloads"].values() if workload["node"] == "node1"]
-        bound = {workload["interfaces"][-1]["port"]: interface_of(workload["namespace"], workload["name"])
-                 for workload in own}  # fmt: skip
-        machine.attach(*((interface, port) for port, interface in bound.items()))
-        machine.apply(zone.plan)
-        rows = lambda: northbound.rows("Logical_Switch_Port", "name", "up")  # noqa: E731
-        wait_for(lambda: bound.keys() <= {row["name"] for row in rows() if row["up"] is True}, "the workloads' ports")
-        return machine, zone
+
+@pytest.fixture
+def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
+    """A function `(manifests, mode) -> (host, zone)` that applies them to node1, for a test that changes the host."""
+    find_daemons_in(folder, monkeypatch)
+    machine = Host(tools, folder, vswitch)
+    yield lambda *arguments, **facts: (machine, apply_to_host(machine, northbound, southbound, *arguments, **facts))
+    machine.stop()
+
+
+@dataclass
+class Running:
+    """A host with its databases, and what was applied to it."""
+
+    machine: Host
+    northbound: Server
+    southbound: Server
+    stack: ExitStack
+    zone: Zone | None = None
+    plan: dict | None = None
+
+
+class SharedHosts:
+    """Started hosts for several tests, by what was applied to them; the one used longest ago ends when they are many.
+
+    A host is started anew when it has got another plan, or after a test that failed.
+    """
+
+    def __init__(self, tools: Toolbox) -> None:
+        self._tools = tools
+        self._running: dict[str, Running] = {}
+
+    def take(self, key: str) -> Running:
+        """Return the host of these manifests, without connections or received packets, or one without a zone."""
+        running = self._running.pop(key, None)
+        if running is not None and (running.zone is None or running.zone.plan is not running.plan):
+            running.stack.close()
+            running = None
+        if running is None:
+            running = self._start()
+        else:
+            running.machine.forget()
+        self._running[key] = running
+        if len(self._running) > MOST_SHARED:
+            self._running.pop(next(iter(self._running))).stack.close()
+        return running
+
+    def _start(self) -> Running:
+        with ExitStack() as stack:
+            folder = stack.enter_context(short_folder())
+            servers = []
+            for name in ("Open_vSwitch", "OVN_Northbound", "OVN_Southbound"):
+                servers.append(Server(self._tools, folder, name, self._tools.schema(name)))
+                stack.callback(stop, servers[-1].process)
+            vswitch, northbound, southbound = servers
+            stack.callback(stop, start_northd(self._tools, folder, northbound, southbound))
+            machine = Host(self._tools, folder, vswitch)
+            stack.callback(machine.stop)
+            return Running(machine, northbound, southbound, stack.pop_all())
+
+    def end(self) -> None:
+        """End all hosts."""
+        while self._running:
+            self._running.popitem()[1].stack.close()
+
+
+@pytest.fixture(scope="module")
+def _shared_hosts(tools):
+    hosts = SharedHosts(tools)
+    yield hosts
+    hosts.end()
+
+
+@pytest.fixture
+def shared_host(request, _shared_hosts, monkeypatch):
+    """As `host`, for a test that leaves plan and host as they are: it shares the host with others of its file."""
+    failed = request.session.testsfailed
+
+    def make(manifests: str, mode: str = "shared", **facts):
+        running = _shared_hosts.take(json.dumps([manifests, mode, facts], sort_keys=True))
+        machine, databases = running.machine, (running.northbound, running.southbound)
+        find_daemons_in(machine.folder, monkeypatch)
+        if running.zone is None:
+            running.zone = apply_to_host(machine, *databases, manifests, mode, **facts)
+            running.plan = running.zone.plan
+        return machine, running.zone
 
     yield make
-    for process in reversed(machine.processes):
-        stop(process)
+    if request.session.testsfailed > failed:
+        _shared_hosts.end()

@@ -17,6 +17,8 @@ ROUTER_SOLICITATION, ROUTER_ADVERTISEMENT = 133, 134
 SOLICITATION, ADVERTISEMENT = 135, 136
 _PREFIX_INFORMATION = 3
 SYN, _SYN_ACK = 0x02, 0x12
+# Bytes before the first frame of a capture file (pcap-savefile(5)).
+_FILE_HEADER = 24
 RESET = 0x04
 
 
@@ -222,12 +224,42 @@ def untagged(frame: bytes) -> bytes:
 
 def read_capture(path: Path) -> list[bytes]:
     """The frames of a capture file that is being written."""
-    data = path.read_bytes() if path.exists() else b""
-    frames, place = [], 24
-    while place + 16 <= len(data):
-        length = struct.unpack("=I", data[place + 8 : place + 12])[0]
-        if place + 16 + length > len(data):
+    return read_frames(path, _FILE_HEADER)[0]
+
+
+def read_frames(path: Path, place: int) -> tuple[list[bytes], int]:
+    """The frames of a capture file from a place on, and where the next one will begin."""
+    frames: list[bytes] = []
+    if not path.exists():
+        return frames, place
+    with path.open("rb") as file:
+        file.seek(place)
+        data = file.read()
+    at = 0
+    while at + 16 <= len(data):
+        length = struct.unpack("=I", data[at + 8 : at + 12])[0]
+        if at + 16 + length > len(data):
             break
-        frames.append(data[place + 16 : place + 16 + length])
-        place += 16 + length
-    return frames
+        frames.append(data[at + 16 : at + 16 + length])
+        at += 16 + length
+    return frames, place + at
+
+
+class Capture:
+    """The packets of one VLAN (0: untagged) in a capture file that is being written; each frame is decoded once."""
+
+    def __init__(self, path: Path, vlan: int = 0) -> None:
+        self._path, self._vlan, self._place = path, vlan, _FILE_HEADER
+        self._packets: list[Packet | Question | Answer] = []
+
+    def packets(self) -> list[Packet | Question | Answer]:
+        """All packets until now, without what no test looks at."""
+        frames, self._place = read_frames(self._path, self._place)
+        found = (decode(untagged(frame)) for frame in frames if tag_of(frame) == self._vlan)
+        self._packets += [packet for packet in found if packet is not None]
+        return list(self._packets)
+
+    def forget(self) -> None:
+        """Leave out what was sent before."""
+        self.packets()
+        self._packets.clear()

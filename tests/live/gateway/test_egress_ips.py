@@ -39,10 +39,10 @@ def started(host, mode: str, family: int):
     return host(text, mode, labels=LABELS)
 
 
-@pytest.mark.parametrize("mode", ["shared", "local"])
 @pytest.mark.parametrize("family", [4, 6])
-def test_connections_leave_with_the_egress_address_and_get_their_replies(host, family, mode):
-    machine, zone = started(host, mode, family)
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_connections_leave_with_the_egress_address_and_get_their_replies(shared_host, family, mode):
+    machine, zone = started(shared_host, mode, family)
     assert not machine.apply(zone.plan).changed
     expected = {name: EGRESS[family].get(name, NODE[family]) for name in NAMES if mode == "shared" or name in EGRESS[4]}
     for seen in conversations(machine, zone, family, expected):
@@ -87,9 +87,9 @@ def test_address_on_another_nic_leads_to_the_management_port(host, family):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_other_nodes_are_reached_with_the_address_of_the_node(host, family):
+def test_other_nodes_are_reached_with_the_address_of_the_node(shared_host, family):
     """An EgressIP is for what is beyond the cluster (ovn-kubernetes, policies 102 with the mark 1008)."""
-    machine, zone = started(host, "shared", family)
+    machine, zone = started(shared_host, "shared", family)
     for name in EGRESS[family]:
         request = replace(request_of(zone, name, UDP, family), target=OTHER_NODE[family])
         machine.receive(f"if-{name}", request.encode())
@@ -104,8 +104,8 @@ def test_other_nodes_are_reached_with_the_address_of_the_node(host, family):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_new_connections_to_an_egress_address_reach_no_workload(host, family):
-    machine, _zone = started(host, "shared", family)
+def test_new_connections_to_an_egress_address_reach_no_workload(shared_host, family):
+    machine, _zone = started(shared_host, "shared", family)
     for number, address in enumerate(EGRESS[family].values()):
         intruder = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], address, UDP, 4000, 5000 + number, payload=b"intruder")
         machine.receive(UPLINK, intruder.encode())

@@ -66,10 +66,10 @@ def test_first_matching_rule_decides_about_what_leaves_and_replies_return(host):
 
 
 @pytest.mark.parametrize("version", FAMILIES)
-def test_the_first_matching_rule_decides_in_local_gateway_mode(host, version):
+def test_the_first_matching_rule_decides_in_local_gateway_mode(shared_host, version):
     """At the management ports: the host's kernel forwards from there."""
     text = MANIFESTS + "".join(document("EgressFirewall", name, FIREWALL) for name in RESTRICTED)
-    machine, zone = host(text, "local")
+    machine, zone = shared_host(text, "local")
     networks = {name: "default" if name == "plain" else f"{name}_net" for name in NAMES}
     ways = {name: f"ovn-k8s-mp{zone.plan['networks'][network]['id']}" for name, network in networks.items()}
     for name in NAMES:

@@ -54,10 +54,10 @@ def addresses_of(zone, name: str) -> dict[int, str]:
     return {6 if ":" in one["address"] else 4: one["address"] for one in held}
 
 
-@pytest.mark.parametrize("mode", ["shared", "local"])
 @pytest.mark.parametrize("family", [4, 6])
-def test_user_defined_networks_leave_with_the_load_balancer_and_get_their_replies(host, family, mode):
-    machine, zone = host(manifests(), mode)
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_user_defined_networks_leave_with_the_load_balancer_and_get_their_replies(shared_host, family, mode):
+    machine, zone = shared_host(manifests(), mode)
     assert not machine.apply(zone.plan).changed
     expected = {name: addresses_of(zone, name)[family] for name in ("flat", "deep")}
     if mode == "shared":
@@ -70,10 +70,10 @@ def test_user_defined_networks_leave_with_the_load_balancer_and_get_their_replie
             assert seen[name].is_echo or 32768 <= seen[name].source_port <= 60999
 
 
-@pytest.mark.parametrize("mode", ["shared", "local"])
 @pytest.mark.parametrize("family", [4, 6])
-def test_the_default_network_leaves_by_the_kernel_of_the_host(host, family, mode):
-    machine, zone = host(manifests(), mode)
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_the_default_network_leaves_by_the_kernel_of_the_host(shared_host, family, mode):
+    machine, zone = shared_host(manifests(), mode)
     external = addresses_of(zone, "plain")[family]
     request = request_of(zone, "plain", UDP, family)
     machine.receive("if-plain", request.encode())
@@ -98,8 +98,8 @@ def test_the_default_network_leaves_by_the_kernel_of_the_host(host, family, mode
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_other_nodes_are_reached_with_the_address_of_the_node(host, family):
-    machine, zone = host(manifests(), "shared")
+def test_other_nodes_are_reached_with_the_address_of_the_node(shared_host, family):
+    machine, zone = shared_host(manifests(), "shared")
     for name in SERVED:
         request = replace(request_of(zone, name, UDP, family), target=OTHER_NODE[family])
         machine.receive(f"if-{name}", request.encode())
@@ -114,8 +114,8 @@ def test_other_nodes_are_reached_with_the_address_of_the_node(host, family):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_new_connections_to_the_address_reach_neither_the_host_nor_a_workload(host, family):
-    machine, zone = host(manifests(), "shared")
+def test_new_connections_to_the_address_reach_neither_the_host_nor_a_workload(shared_host, family):
+    machine, zone = shared_host(manifests(), "shared")
     last = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4000, 5999, payload=b"last")
     for name in SERVED:
         address = addresses_of(zone, name)[family]

@@ -62,7 +62,7 @@ class Exchange:
 
     def __init__(self, host, mode: str, policy: str, family: int, settings: dict | None = None) -> None:
         self.family, self.ports = family, itertools.count(5000)
-        self.machine, self.zone = host(manifests(policy), mode, settings, nics=True)
+        self.machine, self.zone = host(manifests(policy), mode, settings=settings, nics=True)
         plan = self.zone.plan
         numbers = {name: plan["networks"][interface(self.zone, name, "a")["network"]]["id"] for name in NAMES}
         gateways = {f"ovn-k8s-mp{found}": gateway_mac(self.zone, name) for name, found in numbers.items()}
@@ -138,13 +138,13 @@ def all_targets(exchange: Exchange, names=tuple(ENDPOINTS)):
             yield where, name, kind, target
 
 
+@pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize(
     ("mode", "layer2"), [*((mode, "transit-router") for mode in MODES), ("shared", "gateway-router")]
 )
-@pytest.mark.parametrize("family", [4, 6])
-def test_external_hosts_reach_all_endpoints(host, family, mode, layer2):
+def test_external_hosts_reach_all_endpoints(shared_host, family, mode, layer2):
     """Also where client, its port and endpoint are those of a connection by way of another network."""
-    exchange = Exchange(host, mode, "Cluster", family, {**EVERYWHERE, "layer2_topology": layer2})
+    exchange = Exchange(shared_host, mode, "Cluster", family, {**EVERYWHERE, "layer2_topology": layer2})
     for where, name, kind, target in all_targets(exchange):
         if kind != "cluster IP":
             text = f"{where} {name} {kind}".encode()
@@ -154,10 +154,10 @@ def test_external_hosts_reach_all_endpoints(host, family, mode, layer2):
             exchange.answered(UPLINK, sent, more=name not in PROCESSES)
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_process_of_the_node_sees_external_clients_with_the_policy_local(host, family, mode):
-    exchange = Exchange(host, mode, "Local", family)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_process_of_the_node_sees_external_clients_with_the_policy_local(shared_host, family, mode):
+    exchange = Exchange(shared_host, mode, "Local", family)
     for where, name, kind, target in all_targets(exchange, PROCESSES):
         if kind != "cluster IP":
             text = f"{where} {name} {kind}".encode()
@@ -166,12 +166,12 @@ def test_a_process_of_the_node_sees_external_clients_with_the_policy_local(host,
             exchange.answered(UPLINK, sent)
 
 
+@pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize("policy", ["Cluster", "Local"])
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("family", [4, 6])
-def test_workloads_reach_all_endpoints(host, family, mode, policy):
+def test_workloads_reach_all_endpoints(shared_host, family, mode, policy):
     """Those of the same network also by the cluster IP, those of another one by way of their host."""
-    exchange = Exchange(host, mode, policy, family)
+    exchange = Exchange(shared_host, mode, policy, family)
     for where, name, kind, target in all_targets(exchange):
         for client in (where, ASKING[where]) if kind != "cluster IP" else (where,):
             text = f"{client} to {where} {name} {kind}".encode()

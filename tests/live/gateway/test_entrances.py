@@ -105,11 +105,11 @@ class Exchange:
         return {name for name in names if self.at(name, text)}
 
 
-@pytest.mark.parametrize(("mode", "policy"), MODES)
 @pytest.mark.parametrize("family", [4, 6])
-def test_workloads_of_the_same_network(host, family, mode, policy):
+@pytest.mark.parametrize(("mode", "policy"), MODES)
+def test_workloads_of_the_same_network(shared_host, family, mode, policy):
     """Their switch leads to the endpoints, with the client's own address, whatever the policy."""
-    exchange = Exchange(host, mode, policy, family)
+    exchange = Exchange(shared_host, mode, policy, family)
     for name in NAMES:
         for target in entrances(exchange.zone, name, family):
             text = f"{name} {target.kind}".encode()
@@ -123,11 +123,11 @@ def test_workloads_of_the_same_network(host, family, mode, policy):
             assert exchange.seen_by(text) == ends
 
 
-@pytest.mark.parametrize(("mode", "policy"), MODES)
 @pytest.mark.parametrize("family", [4, 6])
-def test_workloads_of_other_networks(host, family, mode, policy):
+@pytest.mark.parametrize(("mode", "policy"), MODES)
+def test_workloads_of_other_networks(shared_host, family, mode, policy):
     """By way of their host, or of another one; they do not reach what the Service has no port for."""
-    exchange = Exchange(host, mode, policy, family)
+    exchange = Exchange(shared_host, mode, policy, family)
     clients = {address(exchange.zone, name, "a", family) for name in NAMES}
     for name, client in ASKING.items():
         for target in entrances(exchange.zone, name, family):
@@ -143,11 +143,11 @@ def test_workloads_of_other_networks(host, family, mode, policy):
             assert exchange.seen_by(closed.payload) <= {UPLINK}
 
 
-@pytest.mark.parametrize(("mode", "policy"), MODES)
 @pytest.mark.parametrize("family", [4, 6])
-def test_workloads_of_other_hosts(host, family, mode, policy):
+@pytest.mark.parametrize(("mode", "policy"), MODES)
+def test_workloads_of_other_hosts(shared_host, family, mode, policy):
     """They come with the address of their host, which the policy Local keeps, also for external addresses."""
-    exchange = Exchange(host, mode, policy, family)
+    exchange = Exchange(shared_host, mode, policy, family)
     for name in NAMES:
         for number, target in enumerate(entrances(exchange.zone, name, family)):
             if not target.here:

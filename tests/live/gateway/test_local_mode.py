@@ -10,8 +10,8 @@ from tests.live.gateway.packets import UDP, Answer, Packet, Question
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_each_network_has_its_own_source_address_on_the_host(host, family):
-    machine, zone = host(MANIFESTS, "local")
+def test_each_network_has_its_own_source_address_on_the_host(shared_host, family):
+    machine, zone = shared_host(MANIFESTS, "local")
     requests = {name: request_of(zone, name, UDP, family) for name in NAMES}
     numbers = {name: zone.plan["networks"][f"{name}_net" if name != "plain" else "default"]["id"] for name in NAMES}
     for name, packet in requests.items():

@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_endpoints
+from tests.live.conftest import START_TIMEOUT
 from tests.live.gateway.conftest import UPLINK, interface_of
 from tests.live.gateway.packets import Packet
 from tests.live.gateway.test_services import (
@@ -60,8 +62,8 @@ def answer(machine, zone, where: str, asked: Packet) -> tuple[int, int, bytes]:
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_names_are_answered_in_their_network_only(host, family):
-    machine, zone = host(TENANTS + SERVICES, settings=SETTINGS)
+def test_names_are_answered_in_their_network_only(shared_host, family):
+    machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
     token = 0
     for where in NAMES:
         web, workload = cluster_ip(zone, where, "web", family), address(zone, where, "b", family)
@@ -127,6 +129,8 @@ def test_names_follow_the_manifests(host):
     assert not zone.apply(TENANTS + SERVICES).changed
     without = TENANTS + SERVICES.replace("name: web, namespace: flat", "name: shop, namespace: flat")
     assert zone.apply(without).changed
+    with zone.northbound.client() as client, zone.southbound.client() as reader:
+        synchronise(client, reader, START_TIMEOUT, chassis="chassis-of-node1")
     target = cluster_ip(zone, "flat", "shop", 4)
     _code, count, rest = answer(machine, zone, "flat", query(zone, "flat", "shop", A, 4, 1))
     assert (count, rest[-4:]) == (1, ipaddress.ip_address(target).packed)
@@ -136,9 +140,9 @@ def test_names_follow_the_manifests(host):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_the_resolver_of_a_workload_works_without_a_server(host, family):
+def test_the_resolver_of_a_workload_works_without_a_server(shared_host, family):
     """Its name server is the gateway, on the way to which OVN answers for the names of the network."""
-    machine, zone = host(TENANTS + SERVICES, settings=SETTINGS)
+    machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
     files = {one.namespace: one.resolver.splitlines() for one in render_endpoints(zone.plan, "node1")}
     for token, where in enumerate(NAMES):
         search, *servers = files[f"{where}_a"]

@@ -33,10 +33,10 @@ def arrived(machine, name: str, text: str, which: str = "b") -> list[Packet]:
     return [one for one in received(machine, name, which) if one.payload == f"{name} {text}".encode()]
 
 
+@pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize("is_sticky", [True, False], ids=["affinity", "no affinity"])
 @pytest.mark.parametrize(("mode", "policy"), WAYS)
-@pytest.mark.parametrize("family", [4, 6])
-def test_a_client_stays_with_its_endpoint(host, family, mode, policy, is_sticky):
+def test_a_client_stays_with_its_endpoint(shared_host, family, mode, policy, is_sticky):
     """With affinity all connections of one client have one endpoint; without, some of 16 have the other.
 
     By the node port and by the address of the load balancer. OVN remembers the client's own address, whatever endpoints
@@ -46,7 +46,7 @@ def test_a_client_stays_with_its_endpoint(host, family, mode, policy, is_sticky)
     services = [exposed(name, policy) for name in NAMES]
     if is_sticky:
         services = [one.replace("selector: {app: web}", affinity) for one in services]
-    machine, zone = host(TENANTS + POOL + "".join([*(server(name, "c") for name in NAMES), *services]), mode)
+    machine, zone = shared_host(TENANTS + POOL + "".join([*(server(name, "c") for name in NAMES), *services]), mode)
     ports = iter(range(10000, 60000))
     for name in NAMES:
         for number, (target, port) in enumerate(targets(zone, name, family)):
@@ -58,6 +58,7 @@ def test_a_client_stays_with_its_endpoint(host, family, mode, policy, is_sticky)
             def enough(name=name, text=text, target=target, port=port, counts=counts):
                 packet = replace(asked(name, family, text, EXTERNAL[family], next(ports)), target=target)
                 machine.receive(UPLINK, replace(packet, target_port=port).encode())
+                machine.follow_learned_flows()
                 return sum(counts()) >= 16
 
             machine.exchange(enough, f"requests to {name}")
@@ -74,14 +75,14 @@ def allowing(name: str, *blocks: str) -> str:
     )
 
 
-@pytest.mark.parametrize("mode", ["shared", "local"])
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_policy_sees_the_gateway_router_with_the_policy_cluster(host, family, mode):
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_a_policy_sees_the_gateway_router_with_the_policy_cluster(shared_host, family, mode):
     """A block of the client permits nothing, one of the join subnet every client."""
     by_client = ("flat", "deep")
-    blocks = {name: CLIENT[family] if name in by_client else JOIN[name == "plain"][family] for name in NAMES}
-    services = "".join(exposed(name, "Cluster") + allowing(name, blocks[name]) for name in NAMES)
-    machine, _zone = host(TENANTS + POOL + services, mode)
+    blocks = {name: CLIENT if name in by_client else JOIN[name == "plain"] for name in NAMES}
+    services = "".join(exposed(name, "Cluster") + allowing(name, *blocks[name].values()) for name in NAMES)
+    machine, _zone = shared_host(TENANTS + POOL + services, mode)
     # What is denied is sent before what is permitted.
     for name in sorted(NAMES, key=lambda name: name not in by_client):
         machine.receive(UPLINK, asked(name, family, "request", EXTERNAL[family]).encode())
@@ -91,9 +92,9 @@ def test_a_policy_sees_the_gateway_router_with_the_policy_cluster(host, family, 
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_policy_sees_the_client_with_the_policy_local(host, family):
-    services = "".join(exposed(name, "Local") + allowing(name, CLIENT[family]) for name in NAMES)
-    machine, _zone = host(TENANTS + POOL + services)
+def test_a_policy_sees_the_client_with_the_policy_local(shared_host, family):
+    services = "".join(exposed(name, "Local") + allowing(name, *CLIENT.values()) for name in NAMES)
+    machine, _zone = shared_host(TENANTS + POOL + services)
     for name in NAMES:
         machine.receive(UPLINK, asked(name, family, "denied", OTHER_EXTERNAL[family]).encode())
         request = asked(name, family, "permitted", EXTERNAL[family])
@@ -110,9 +111,9 @@ def answers(machine, text: str) -> list[Packet]:
     return [one for one in sent if one.payload == text.encode()]
 
 
+@pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize("holder", ["node1", "node2"])
 @pytest.mark.parametrize(("mode", "policy"), WAYS)
-@pytest.mark.parametrize("family", [4, 6])
 def test_an_endpoint_with_an_egress_ip_answers_with_the_address_that_was_asked(host, family, mode, policy, holder):
     """On the node of the endpoint, whichever node has the EgressIP; its own connections leave with that."""
     own = {name: {4: f"192.0.2.{100 + number}", 6: f"2001:db8::1:{number}"}[family]

@@ -52,6 +52,7 @@ def firewall(name: str) -> str:
 
 
 # In local gateway mode packets go through the host with the policy Local: test_entrances.py.
+@pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize(
     ("mode", "policy", "has_firewall"),
     [
@@ -62,10 +63,9 @@ def firewall(name: str) -> str:
         ("local", "Cluster", False),
     ],
 )
-@pytest.mark.parametrize("family", [4, 6])
-def test_an_external_host_reaches_every_network(host, family, mode, policy, has_firewall):
+def test_an_external_host_reaches_every_network(shared_host, family, mode, policy, has_firewall):
     more = "".join(exposed(name, policy) + (firewall(name) if has_firewall else "") for name in NAMES)
-    machine, zone = host(TENANTS + POOL + more, mode)
+    machine, zone = shared_host(TENANTS + POOL + more, mode)
     assert not machine.apply(zone.plan).changed
     count = 0
     for name in NAMES:
@@ -105,10 +105,10 @@ def at_bridge(machine, vip: str) -> list[Packet]:
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_gateway_routers_send_to_an_address_that_their_node_has_through_its_kernel(host, family):
+def test_gateway_routers_send_to_an_address_that_their_node_has_through_its_kernel(shared_host, family):
     """The kernel translates it to the cluster IP (tests/live/nftables); here the test does what the kernel does."""
     text = TENANTS + POOL + exposed("flat", "Local")
-    machine, zone = host(text, userspace_interfaces=[UPLINK])
+    machine, zone = shared_host(text, userspace_interfaces=[UPLINK])
     (vip, port) = targets(zone, "flat", family)[-1]
     cluster_ip = next(
         one for one in zone.plan["services"]["flat_net"]["flat/web"]["addresses"] if (":" in one) == (family == 6)
@@ -140,9 +140,9 @@ def test_gateway_routers_send_to_an_address_that_their_node_has_through_its_kern
     assert not [one for one in everywhere if isinstance(one, Packet) and one.payload == b"other"]
 
 
-@pytest.mark.parametrize("which", ["load balancer", "external"])
 @pytest.mark.parametrize("family", [4, 6])
-def test_an_egress_ip_of_the_default_network_reaches_an_address_of_a_service_of_its_node(host, family, which):
+@pytest.mark.parametrize("which", ["load balancer", "external"])
+def test_an_egress_ip_of_the_default_network_reaches_an_address_of_a_service_of_its_node(shared_host, family, which):
     """The gateway router has translated the source to the EgressIP then."""
     own = {4: "192.0.2.102", 6: "2001:db8::102"}[family]
     egress_ip = (
@@ -150,7 +150,7 @@ def test_an_egress_ip_of_the_default_network_reaches_an_address_of_a_service_of_
         f"spec: {{egressIPs: [{own!r}], namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: plain}}}}}}\n"
     )
     labels = {"k8s.ovn.org/egress-assignable": ""}
-    machine, zone = host(TENANTS + POOL + egress_ip + exposed("flat", "Cluster"), labels=labels)
+    machine, zone = shared_host(TENANTS + POOL + egress_ip + exposed("flat", "Cluster"), labels=labels)
     vip, port = targets(zone, "flat", family)[-1 if which == "load balancer" else 1]
     request = replace(request_of(zone, "plain", UDP, family), target=vip, target_port=port)
     machine.receive("if-plain", request.encode())

@@ -146,10 +146,10 @@ CASES_OF_HOST = CASES | {name: case for name, case in LOCAL_CASES.items() if nam
 NAMES_OF_CASES = [*CASES, *LOCAL_CASES, *(f"{name}, local gateway mode" for name in CASES)]
 
 
-@pytest.mark.parametrize(("mode", "case"), SHARED_AND_LOCAL_MODE, ids=NAMES_OF_CASES)
 @pytest.mark.parametrize("family", [4, 6])
-def test_an_external_host_is_refused_at_once(host, family, mode, case):
-    machine, zone = host(TENANTS + POOL + "".join(case(name, family) for name in NAMES), mode)
+@pytest.mark.parametrize(("mode", "case"), SHARED_AND_LOCAL_MODE, ids=NAMES_OF_CASES)
+def test_an_external_host_is_refused_at_once(shared_host, family, mode, case):
+    machine, zone = shared_host(TENANTS + POOL + "".join(case(name, family) for name in NAMES), mode)
     for name in NAMES:
         for number, (protocol, target, port) in enumerate(entrances(zone, name, family)):
             kind, payload = (SYN, b"") if protocol == TCP else (0, b"question")
@@ -160,14 +160,14 @@ def test_an_external_host_is_refused_at_once(host, family, mode, case):
             )  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["shared", "local"])
 @pytest.mark.parametrize("family", [4, 6])
-def test_load_balancer_addresses_refuse_what_comes_from_the_source_ranges_only(host, family, mode):
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_load_balancer_addresses_refuse_what_comes_from_the_source_ranges_only(shared_host, family, mode):
     """Node ports and external addresses refuse all."""
     ranges = ", ".join(f"{one}/{128 if ':' in one else 32}" for one in EXTERNAL.values())
     services = "".join(closed(name, "nothing", "Cluster") for name in NAMES)
     services = services.replace("externalTrafficPolicy", f"loadBalancerSourceRanges: [{ranges}], externalTrafficPolicy")
-    machine, zone = host(TENANTS + POOL + services, mode)
+    machine, zone = shared_host(TENANTS + POOL + services, mode)
     silent = []
     for name in NAMES:
         for number, (protocol, target, port) in enumerate(entrances(zone, name, family)):
@@ -187,12 +187,12 @@ def test_load_balancer_addresses_refuse_what_comes_from_the_source_ranges_only(h
     assert not [one for one in machine.sent(UPLINK) if any(is_refusal(one, request) for request in silent)]
 
 
-@pytest.mark.parametrize("case", CASES_OF_HOST.values(), ids=CASES_OF_HOST)
 @pytest.mark.parametrize("family", [4, 6])
-def test_the_host_is_refused_at_once(host, family, case):
+@pytest.mark.parametrize("case", CASES_OF_HOST.values(), ids=CASES_OF_HOST)
+def test_the_host_is_refused_at_once(shared_host, family, case):
     """Its kernel has translated to the cluster IP; here the test does what the kernel does."""
     text = TENANTS + POOL + "".join(case(name, family) for name in NAMES)
-    machine, zone = host(text, userspace_interfaces=[UPLINK])
+    machine, zone = shared_host(text, userspace_interfaces=[UPLINK])
     for name in NAMES:
         cluster_ip = next(one for one in described(zone, name, "closed")["addresses"] if (":" in one) == (family == 6))
         for port in closed_ports(zone, name, family):

@@ -88,10 +88,10 @@ def received(machine, name: str, which: str) -> list[Packet]:
     return [packet for packet in machine.sent(interface_of(name, which)) if isinstance(packet, Packet)]
 
 
-@pytest.mark.parametrize("mode", ["shared", "local"])
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_cluster_ip_is_reached_from_its_network_only(host, family, mode):
-    machine, zone = host(TENANTS + SERVICES, mode)
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_a_cluster_ip_is_reached_from_its_network_only(shared_host, family, mode):
+    machine, zone = shared_host(TENANTS + SERVICES, mode)
     for name in NAMES:
         own = request(zone, name, "a", cluster_ip(zone, name, "web", family))
         for other in NAMES:
@@ -113,8 +113,8 @@ def test_a_cluster_ip_is_reached_from_its_network_only(host, family, mode):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_service_without_endpoints_rejects_at_once(host, family):
-    machine, zone = host(TENANTS + SERVICES)
+def test_a_service_without_endpoints_rejects_at_once(shared_host, family):
+    machine, zone = shared_host(TENANTS + SERVICES)
     for name in NAMES:
         target = cluster_ip(zone, name, "none", family)
         machine.receive(interface_of(name), request(zone, name, "a", target).encode())
@@ -131,8 +131,8 @@ def test_a_service_without_endpoints_rejects_at_once(host, family):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_workload_reaches_itself_through_its_service(host, family):
-    machine, zone = host(TENANTS + SERVICES)
+def test_a_workload_reaches_itself_through_its_service(shared_host, family):
+    machine, zone = shared_host(TENANTS + SERVICES)
     for name in NAMES:
         own = request(zone, name, "b", cluster_ip(zone, name, "web", family))
         machine.receive(interface_of(name, "b"), own.encode())
@@ -146,7 +146,7 @@ def test_a_workload_reaches_itself_through_its_service(host, family):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_client_stays_with_its_endpoint(host, family):
+def test_a_client_stays_with_its_endpoint(shared_host, family):
     """With affinity all connections of one client have one endpoint; without, some of 16 have the other.
 
     The first packet makes OVN remember the endpoint and goes no further (ovn-northd(8), "Load balancing affinity
@@ -154,7 +154,7 @@ def test_a_client_stays_with_its_endpoint(host, family):
     """
     others = "".join(server(name, "c") for name in NAMES)
     sticky = "".join(service(name, "sticky", "web", DNS, more=", sessionAffinity: ClientIP") for name in NAMES)
-    machine, zone = host(TENANTS + SERVICES + others + sticky)
+    machine, zone = shared_host(TENANTS + SERVICES + others + sticky)
     for first, which, ends in ((20000, "sticky", 1), (40000, "web", 2)):
         for name in NAMES:
             target, ports = cluster_ip(zone, name, which, family), itertools.count(first)
@@ -166,6 +166,7 @@ def test_a_client_stays_with_its_endpoint(host, family):
             def enough(name=name, target=target, ports=ports, arrived=arrived):
                 packet = request(zone, name, "a", target, source_port=next(ports))
                 machine.receive(interface_of(name), packet.encode())
+                machine.follow_learned_flows()
                 return sum(arrived()) >= 16
 
             machine.exchange(enough, f"requests of {name}")

@@ -46,8 +46,8 @@ class Kernel:
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_every_network_reaches_only_shared_services(host, family):
-    machine, zone = host(MANIFESTS, settings=SETTINGS, vrf=False)
+def test_every_network_reaches_only_shared_services(shared_host, family):
+    machine, zone = shared_host(MANIFESTS, settings=SETTINGS, vrf=False)
     requests = {name: request_of(zone, name, UDP, family) for name in NAMES}
     holders = (*NEXT_HOPS, *SERVER.values())
 

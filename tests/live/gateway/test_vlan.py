@@ -18,10 +18,10 @@ def to_host(family: int, port: int) -> Packet:
     return Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, port, 22, payload=b"host")
 
 
-@pytest.mark.parametrize("other", [OTHER, 0])
 @pytest.mark.parametrize("family", [4, 6])
-def test_frames_of_another_vlan_are_dropped(host, family, other):
-    machine, _zone = host(MANIFESTS, vlan=VLAN)
+@pytest.mark.parametrize("other", [OTHER, 0])
+def test_frames_of_another_vlan_are_dropped(shared_host, family, other):
+    machine, _zone = shared_host(MANIFESTS, vlan=VLAN)
     foreign, own = to_host(family, 4000), to_host(family, 4001)
     machine.receive(UPLINK, foreign.encode(), vlan=other)
     neighbour = {4: "192.0.2.77", 6: "2001:db8::77"}[family]

@@ -31,9 +31,9 @@ def without_node_ports(name: str, number: int) -> str:
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_an_external_host_keeps_its_address(host, family):
+def test_an_external_host_keeps_its_address(shared_host, family):
     text = TENANTS + POOL + "".join(without_node_ports(name, number) for number, name in enumerate(NAMES))
-    machine, zone = host(text, "local")
+    machine, zone = shared_host(text, "local")
     networks = {name: interface(zone, name, "a")["network"] for name in NAMES}
     numbers = {name: zone.plan["networks"][network]["id"] for name, network in networks.items()}
     gateways = {f"ovn-k8s-mp{number}": gateway_mac(zone, name) for name, number in numbers.items()}

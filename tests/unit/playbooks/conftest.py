@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +40,18 @@ module.exit_json(**{"changed": False, **results.get(given.get("state"), results)
 """
 
 
+def link_collection(path: Path) -> Path:
+    """Make the collection below a directory out of links, apart from the directories in which modules are replaced."""
+    source = ROOT / "collections" / "ansible_collections" / "heddle" / "ovn"
+    copy = path / "ansible_collections" / "heddle" / "ovn"
+    for own in ("", "plugins", "plugins/modules"):
+        (copy / own).mkdir(parents=True)
+        for entry in (source / own).iterdir():
+            if entry.name not in ("plugins", "modules", "tests", "__pycache__"):
+                (copy / own / entry.name).symlink_to(entry)
+    return copy
+
+
 @pytest.fixture
 def upgrade(tmp_path):
     """A function `(batches, results, **variables) -> (command, environment, steps)`.
@@ -48,9 +59,7 @@ def upgrade(tmp_path):
     `results` are those of further modules, by name, or by name and the option `state`. `steps()` are those that were
     performed, `steps(module)` the states of another module.
     """
-    source = ROOT / "collections" / "ansible_collections" / "heddle" / "ovn"
-    copy = tmp_path / "collections" / "ansible_collections" / "heddle" / "ovn"
-    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("tests", "__pycache__"))
+    modules = link_collection(tmp_path / "collections") / "plugins" / "modules"
     # One host is enough: what is tested happens once for all of them.
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     inventory = {
@@ -82,7 +91,9 @@ def upgrade(tmp_path):
     ) -> tuple[list[str], dict, Callable[..., list[list]]]:
         for name, result in {**RESULTS, **(results or {})}.items():
             given = {**result, **({"survey": {**SURVEY, "batches": batches}} if "survey" in result else {})}
-            (copy / "plugins" / "modules" / f"{name}.py").write_text(RECORDER % (name, json.dumps(given)))
+            file = modules / f"{name}.py"
+            file.unlink(missing_ok=True)
+            file.write_text(RECORDER % (name, json.dumps(given)))
         words = json.dumps({**settings, **variables})
         command = [program, "playbooks/upgrade_layer2.yml", "-i", str(tmp_path / "hosts.yml"), "-e", words]
         return command, environment, steps

@@ -26,6 +26,12 @@ def test_every_stage_can_begin_and_labs_are_removed_after_their_last_stage(names
         assert users <= {*removal.after}
 
 
+def test_short_groups_begin_when_the_long_ones_leave_room():
+    names = [name for name in NAMES if not GROUPS[name].long]
+    assert names[-2:] == ["sanity", "browser"]
+    assert {"live", "lab", "upgrade", "uml"} < {*names[:-2]}
+
+
 def test_added_group_follows_its_dependencies():
     stages = {stage.name: stage for stage in stages_of(["live", "unit"])}
     assert "host image" in stages["live"].after

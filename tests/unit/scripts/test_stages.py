@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 
 from scripts import stages
+from scripts.pytest_progress import Reporter
 from scripts.stages import Stage, chain, run_all
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -166,6 +169,34 @@ def test_pytest_reports_failures_skips_and_progress(capfd, report):
     assert "wrong answer" in printed
     assert "answer = 41" in printed
     assert "1 tests skipped\n     1  no such device" in printed
+
+
+def test_the_slowest_tests_of_a_stage_are_reported(report):
+    stream = report / "stream"
+    reporter = Reporter(stream)
+    for number in range(15):
+        for seconds in (0.25, number, 0.25):
+            phase = SimpleNamespace(nodeid=f"test_{number}", duration=seconds, failed=False, skipped=False)
+            reporter.pytest_runtest_logreport(phase)
+    reporter.pytest_sessionfinish()
+    (event,) = map(json.loads, stream.read_text().splitlines())
+    assert event == {"slowest": [[f"test_{number}", number + 0.5] for number in range(14, 4, -1)]}
+
+
+def test_tests_of_less_than_a_second_are_not_reported_as_slow(report):
+    reporter = Reporter(report / "stream")
+    reporter.pytest_runtest_logreport(SimpleNamespace(nodeid="test_a", duration=0.5, failed=False, skipped=False))
+    reporter.pytest_sessionfinish()
+    assert json.loads((report / "stream").read_text()) == {"slowest": []}
+
+
+def test_the_slowest_tests_are_printed_before_the_table(capfd):
+    report = "import json, os; f = open(os.environ['HEDDLE_PROGRESS_STREAM'], 'w')\n"
+    report += "print(json.dumps({'slowest': [['tests/live/test_a.py::test_b[4]', 61.25], ['test_c', 2]]}), file=f)"
+    assert run_all("try", [says("other"), Stage("live", [sys.executable, "-c", report])]) == 0
+    printed = capfd.readouterr().out
+    assert "\nslowest tests  live\n    61.2  live/test_a.py::test_b[4]\n     2.0  test_c\n\nstage " in printed
+    assert printed.count("slowest tests") == 1
 
 
 def test_closed_terminal_ends_all_processes_and_still_removes(report):
