@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import struct
 import subprocess
 import time
 from contextlib import ExitStack
@@ -35,7 +34,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_r
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import TABLES
 from tests.live.conftest import Server, Toolbox, short_folder, start, start_northd, stop, wait_for
 from tests.live.control_socket import Refused, call
-from tests.live.gateway.packets import Answer, Capture, Packet, Question, tagged
+from tests.live.gateway.packets import Answer, Capture, Packet, Question, packet_out, tagged
 from tests.live.topology.zone import Zone
 from tests.pipeline import with_gateways, with_nics
 
@@ -44,9 +43,6 @@ NEXT_HOP_MAC = "0a:00:00:00:00:fe"
 EGRESS_HOST = {"k8s.ovn.org/egress-assignable": ""}
 NEXT_HOPS = ("192.0.2.1", "2001:db8::1")
 _PACKETS_CONNECTED = re.compile(r"rconn\(ovn_pinctrl\d*\)\|INFO\|.*: connected")
-# OpenFlow 1.4: the head of OFPT_PACKET_OUT (buffer, port that it comes from, size of the actions), OFPAT_SET_FIELD of
-# NXM_NX_PKT_MARK and NXAST_RESUBMIT_TABLE (include/openflow/nicira-ext.h of Open vSwitch).
-_PACKET_OUT, _SET_MARK, _RESUBMIT = struct.Struct("!IIH6x"), struct.Struct("!HHII4x"), struct.Struct("!HHIHHB3x")
 # Of the tests of a file, whose parameters may come in any order.
 MOST_SHARED = 4
 
@@ -64,6 +60,8 @@ class Host:
         self.processes: list[subprocess.Popen] = []
         self._captures: dict[str, Capture] = {}
         self._copies: dict[str, str] = {}
+        # Requests of gateway routers, by their place among what was sent to the uplink.
+        self._answered: set[int] = set()
         # What the provider network's frames are tagged with at the uplink; 0 for none.
         self.vlan = 0
 
@@ -102,6 +100,7 @@ class Host:
         for file in self.folder.glob("*.pcap"):
             self.sent(file.stem)
             self._captures[file.stem].forget()
+        self._answered.clear()
 
     def answers(self) -> bool:
         """Whether ovs-vswitchd takes commands."""
@@ -202,12 +201,8 @@ class Host:
 
     def send_as_host(self, frame: bytes, mark: int) -> None:
         """Let the host send a frame to the provider bridge with a mark, as the kernel's datapath sees it."""
-        # actions=set_field:MARK->pkt_mark,resubmit(,0), without ovs-ofctl.
-        actions = _SET_MARK.pack(25, _SET_MARK.size, 0x00014204, mark)
-        actions += _RESUBMIT.pack(0xFFFF, _RESUBMIT.size, 0x2320, 14, 0xFFF8, 0)
-        out = _PACKET_OUT.pack(0xFFFFFFFF, 0xFFFFFFFE, len(actions)) + actions + frame
         with connected(management_socket(BRIDGE), VERSION_1_4) as connection:
-            _replies, errors = connection.exchange([(13, out)])
+            _replies, errors = connection.exchange([packet_out(frame, mark)])
         assert not errors, errors
 
     def add_management_ports(self, plan: dict) -> None:
@@ -228,14 +223,22 @@ class Host:
             return reconcile_flows(Switch(client, self.run), [BRIDGE], *parts, write=write)
 
     def exchange(self, condition, what: str, holders=NEXT_HOPS) -> None:
-        """Emulate the provider network until a condition holds: answer requests for `holders`, all with one MAC."""
-        answered: set[tuple[int, Question]] = set()
+        """Emulate the provider network until a condition holds: answer requests for `holders`, all with one MAC.
+
+        Each second once more: ovn-controller gets 25 answers and requests a second for all routers, and loses others.
+        """
+        due = time.monotonic() + 1
 
         def step() -> bool:
-            for entry in enumerate(self.sent(UPLINK)):
-                if isinstance(entry[1], Question) and entry not in answered and entry[1].asked in holders:
-                    answered.add(entry)
-                    self.receive(UPLINK, entry[1].answer(NEXT_HOP_MAC))
+            nonlocal due
+            found = [one for one in enumerate(self.sent(UPLINK)) if isinstance(one[1], Question)]
+            asked = {number: one for number, one in found if one.asked in holders}
+            new = [one for number, one in asked.items() if number not in self._answered]
+            self._answered.update(asked)
+            if time.monotonic() >= due:
+                due, new = time.monotonic() + 1, [*{one.asked: one for one in asked.values()}.values()]
+            for one in new:
+                self.receive(UPLINK, one.answer(NEXT_HOP_MAC))
             return condition()
 
         wait_for(step, what)

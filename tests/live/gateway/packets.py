@@ -17,6 +17,8 @@ ROUTER_SOLICITATION, ROUTER_ADVERTISEMENT = 133, 134
 SOLICITATION, ADVERTISEMENT = 135, 136
 _PREFIX_INFORMATION = 3
 SYN, _SYN_ACK = 0x02, 0x12
+# Of OpenFlow 1.4: a type of messages, a buffer, a port.
+_PACKET_OUT, _NO_BUFFER, _LOCAL = 13, 0xFFFFFFFF, 0xFFFFFFFE
 # Bytes before the first frame of a capture file (pcap-savefile(5)).
 _FILE_HEADER = 24
 RESET = 0x04
@@ -204,6 +206,14 @@ def decode(frame: bytes) -> Packet | Question | Answer | None:
         ports = struct.unpack("!HH", body[:4])
         return replace(found, source_port=ports[0], target_port=ports[1], payload=body[8:])
     return None
+
+
+def packet_out(frame: bytes, mark: int) -> tuple[int, bytes]:
+    """Type and body of the message of OpenFlow 1.4 that lets a frame come from LOCAL, with a mark."""
+    # OFPAT_SET_FIELD of NXM_NX_PKT_MARK, NXAST_RESUBMIT_TABLE of table 0 (include/openflow/nicira-ext.h).
+    actions = struct.pack("!HHII4x", 25, 16, 0x00014204, mark)
+    actions += struct.pack("!HHIHHB3x", 0xFFFF, 16, 0x2320, 14, 0xFFF8, 0)
+    return _PACKET_OUT, struct.pack("!IIH6x", _NO_BUFFER, _LOCAL, len(actions)) + actions + frame
 
 
 def tagged(frame: bytes, vlan: int) -> bytes:
