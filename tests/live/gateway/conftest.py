@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -43,8 +41,8 @@ NEXT_HOP_MAC = "0a:00:00:00:00:fe"
 EGRESS_HOST = {"k8s.ovn.org/egress-assignable": ""}
 NEXT_HOPS = ("192.0.2.1", "2001:db8::1")
 _PACKETS_CONNECTED = re.compile(r"rconn\(ovn_pinctrl\d*\)\|INFO\|.*: connected")
-# Of the tests of a file, whose parameters may come in any order.
-MOST_SHARED = 4
+# Parameters that are an address family.
+FAMILIES = ("family", "version")
 
 
 def interface_of(namespace: str, name: str = "a") -> str:
@@ -95,8 +93,7 @@ class Host:
             stop(process)
 
     def forget(self) -> None:
-        """Forget connections, and what was sent to interfaces."""
-        call(self.folder / "vswitchd.ctl", "dpctl/flush-conntrack")
+        """Forget what was sent to interfaces."""
         for file in self.folder.glob("*.pcap"):
             self.sent(file.stem)
             self._captures[file.stem].forget()
@@ -316,83 +313,68 @@ def host(tools, folder, vswitch, northbound, southbound, northd, monkeypatch):
     machine.stop()
 
 
-@dataclass
-class Running:
-    """A host with its databases, and what was applied to it."""
+class SharedHost:
+    """The host that a test has started, for the same test with the other address family.
 
-    machine: Host
-    northbound: Server
-    southbound: Server
-    stack: ExitStack
-    zone: Zone | None = None
-    plan: dict | None = None
-
-
-class SharedHosts:
-    """Started hosts for several tests, by what was applied to them; the one used longest ago ends when they are many.
-
-    A host is started anew when it has got another plan, or after a test that failed.
+    It is started anew when it has got another plan, or after a test that failed.
     """
 
     def __init__(self, tools: Toolbox) -> None:
         self._tools = tools
-        self._running: dict[str, Running] = {}
+        self._stack = ExitStack()
+        self._key = ""
+        self._made: tuple[Host, Zone, dict] | None = None
 
-    def take(self, key: str) -> Running:
-        """Return the host of these manifests, without connections or received packets, or one without a zone."""
-        running = self._running.pop(key, None)
-        if running is not None and (running.zone is None or running.zone.plan is not running.plan):
-            running.stack.close()
-            running = None
-        if running is None:
-            running = self._start()
+    def take(self, key: str, monkeypatch: pytest.MonkeyPatch, *arguments, **facts) -> tuple[Host, Zone]:
+        """Return the host to which this was applied."""
+        if self._made is None or key != self._key or self._made[1].plan is not self._made[2]:
+            self.end()
+            self._key, self._made = key, self._start(monkeypatch, *arguments, **facts)
         else:
-            running.machine.forget()
-        self._running[key] = running
-        if len(self._running) > MOST_SHARED:
-            self._running.pop(next(iter(self._running))).stack.close()
-        return running
+            find_daemons_in(self._made[0].folder, monkeypatch)
+            self._made[0].forget()
+        return self._made[:2]
 
-    def _start(self) -> Running:
-        with ExitStack() as stack:
-            folder = stack.enter_context(short_folder())
-            servers = []
-            for name in ("Open_vSwitch", "OVN_Northbound", "OVN_Southbound"):
-                servers.append(Server(self._tools, folder, name, self._tools.schema(name)))
-                stack.callback(stop, servers[-1].process)
-            vswitch, northbound, southbound = servers
-            stack.callback(stop, start_northd(self._tools, folder, northbound, southbound))
-            machine = Host(self._tools, folder, vswitch)
-            stack.callback(machine.stop)
-            return Running(machine, northbound, southbound, stack.pop_all())
+    def _start(self, monkeypatch: pytest.MonkeyPatch, *arguments, **facts) -> tuple[Host, Zone, dict]:
+        folder = self._stack.enter_context(short_folder())
+        servers = []
+        for name in ("Open_vSwitch", "OVN_Northbound", "OVN_Southbound"):
+            servers.append(Server(self._tools, folder, name, self._tools.schema(name)))
+            self._stack.callback(stop, servers[-1].process)
+        vswitch, *databases = servers
+        self._stack.callback(stop, start_northd(self._tools, folder, *databases))
+        machine = Host(self._tools, folder, vswitch)
+        self._stack.callback(machine.stop)
+        find_daemons_in(folder, monkeypatch)
+        zone = apply_to_host(machine, *databases, *arguments, **facts)
+        return machine, zone, zone.plan
 
     def end(self) -> None:
-        """End all hosts."""
-        while self._running:
-            self._running.popitem()[1].stack.close()
+        """End the host."""
+        self._stack.close()
+        self._made = None
 
 
 @pytest.fixture(scope="module")
-def _shared_hosts(tools):
-    hosts = SharedHosts(tools)
-    yield hosts
-    hosts.end()
+def _shared(tools):
+    shared = SharedHost(tools)
+    yield shared
+    shared.end()
 
 
 @pytest.fixture
-def shared_host(request, _shared_hosts, monkeypatch):
-    """As `host`, for a test that leaves plan and host as they are: it shares the host with others of its file."""
-    failed = request.session.testsfailed
+def shared_host(request, _shared, monkeypatch):
+    """As `host`, for a test that leaves plan and host as they are; it shares the host with the other address family.
 
-    def make(manifests: str, mode: str = "shared", **facts):
-        running = _shared_hosts.take(json.dumps([manifests, mode, facts], sort_keys=True))
-        machine, databases = running.machine, (running.northbound, running.southbound)
-        find_daemons_in(machine.folder, monkeypatch)
-        if running.zone is None:
-            running.zone = apply_to_host(machine, *databases, manifests, mode, **facts)
-            running.plan = running.zone.plan
-        return machine, running.zone
+    Connections of the two families differ, so what the first has left does not matter to the second.
+    """
+    failed = request.session.testsfailed
+    others = {name: value for name, value in request.node.callspec.params.items() if name not in FAMILIES}
+
+    def make(*arguments, **facts) -> tuple[Host, Zone]:
+        key = repr((request.node.originalname, others, arguments, facts))
+        return _shared.take(key, monkeypatch, *arguments, **facts)
 
     yield make
     if request.session.testsfailed > failed:
-        _shared_hosts.end()
+        _shared.end()
