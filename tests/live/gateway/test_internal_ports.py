@@ -144,7 +144,7 @@ def test_a_port_that_cannot_be_made_is_reported_at_once_with_the_reason(vswitchd
         reasons = await_internal_ports(client, dict.fromkeys(("made", "refused", "missing"), mac), None)
     assert sorted(reasons) == ["missing", "refused"]
     assert "could not open network device refused" in reasons["refused"]
-    assert "did not make it" in reasons["missing"]
+    assert "did not create it (no reason given)" in reasons["missing"]
 
 
 def test_a_daemon_that_does_nothing_is_an_error(vswitchd):

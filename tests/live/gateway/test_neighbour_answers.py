@@ -88,6 +88,7 @@ def test_networks_beyond_what_the_userspace_datapath_serves_at_once_reach_the_pr
 ):
     """It looks a packet up anew at most six times, so a neighbour's answer reaches seven groups of routers."""
     monkeypatch.setattr(neighbour_flows, "GROUP_SIZE", 1)
+    monkeypatch.setattr(neighbour_flows, "KNOWN_SECONDS", 3600)
     names = [f"t{number}" for number in range(10)]
     networks = "".join(
         namespace(name) + layer2(name, "net", "10.50.0.0/24", "fd50::/64") + workload(name, "a", "node1")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from ..common.databases import OPEN_VSWITCH
 from ..netlink import kernel
 from ..ovsdb.reconcile import Row
 from ..ovsdb.vswitchd import TIMEOUT, await_reconfiguration, interface_errors
@@ -30,7 +29,10 @@ def await_internal_ports(client, macs: dict[str, str], announced: int | None, ti
     links = kernel.read_links(None)
     missing = sorted(macs.keys() - links.keys())
     errors = interface_errors(client, missing) if missing else {}
-    return {name: errors.get(name) or f"{OPEN_VSWITCH} has it, and ovs-vswitchd did not make it" for name in missing}
+    return {
+        name: f"ovs-vswitchd did not create it ({errors.get(name) or 'no reason given'}); see its log on this host"
+        for name in missing
+    }
 
 
 def _has_all(macs: dict[str, str]) -> bool:

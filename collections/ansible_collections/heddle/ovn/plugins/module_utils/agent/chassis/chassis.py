@@ -106,7 +106,7 @@ def _wait_for_bridges(client, bridges: list[dict], announced: int | None) -> Non
     """Wait until the host's own interfaces on its bridges have their MAC addresses, before IP configuration moves."""
     macs = {bridge["name"]: bridge["mac"] for bridge in bridges}
     for name, reason in await_internal_ports(client, macs, announced).items():
-        raise UserError(f"Open vSwitch did not make the bridge {name}: {reason}; see the log of ovs-vswitchd")
+        raise UserError(f"bridge {name} has no link: {reason}")
 
 
 def _other_addresses(bridges: list[dict]) -> dict[str, list[str]]:

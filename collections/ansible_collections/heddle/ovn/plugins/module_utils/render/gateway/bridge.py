@@ -11,7 +11,7 @@ from ..common.provider import Provider
 
 # Connections with the provider network, and those between the host and gateway routers under masquerade addresses.
 ZONE, HOST_ZONE = 64000, 64001
-# Without connections: for actions that Open vSwitch copies a packet for.
+# A zone that no connection is committed in. Open vSwitch copies a packet for a clone that tracks connections.
 COPY_ZONE = 64005
 # Answers of the host's own endpoints, after connection tracking.
 PROCESS_TABLE = 8

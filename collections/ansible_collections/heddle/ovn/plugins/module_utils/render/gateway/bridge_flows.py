@@ -77,8 +77,7 @@ class _Rules(Bridge):
         """Table 1: packets from the provider network to the node's address, after conntrack."""
         to_all = ",".join(["FLOOD", *other_routers(self, IPV6)])
         self.add(1, 14, f"icmp6,icmp_type={_ROUTER_ADVERTISEMENT}{self.in_vlan}", to_all)
-        of_neighbour = when_new(self, "FLOOD", IPV6) if len(self.views) > 1 else to_all
-        self.add(1, 14, f"icmp6,icmp_type={ADVERTISEMENT}{self.in_vlan}", of_neighbour)
+        self.add(1, 14, f"icmp6,icmp_type={ADVERTISEMENT}{self.in_vlan}", when_new(self, "FLOOD", IPV6))
         self.add(1, 10, f"dl_dst={self.mac}{self.in_vlan}", self.to_host)
         self.add(1, 0, "", "NORMAL")
         for version in (4, 6):

@@ -14,7 +14,7 @@ others send about themselves has to reach all. With many networks the latter is 
 
 The userspace datapath looks a packet up anew six times at most. Routers of groups beyond that are answered by the
 bridge when they ask again. The kernel's datapath cannot make a neighbour advertisement (ovs-fields(7),
-`nd_options_type`), so there each of these from a neighbour reaches all routers; it has no limit of that kind.
+`nd_options_type`), so there each of these from a neighbour reaches all routers; more than five groups were not tried.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ KNOWN_TABLE, NEW_TABLE, MACS_TABLE, ASKED_TABLE, ADVERTISED_TABLE = 12, 13, 14, 
 GROUP_SIZE, GROUP_TABLES = 50, 20
 # How long a broadcast of one address and MAC counts as known, and how many of them; beyond that, all are new.
 KNOWN_SECONDS, KNOWN_LIMIT = 10, 1000
-# The bridge answers for so much longer: a neighbour's answer that finds table 12 as it was must not be the only one.
+# How much longer the bridge has answers. A request is sent to the neighbour only when there is none, and by then the
+# neighbour is no longer known, so that its reply reaches all routers.
 LONGER_SECONDS = 2
 _KNOWN, _HAS_MAC = "reg1=0x1/0x1", "reg1=0x2/0x2"
 # Where table 14 puts the MAC.
@@ -87,9 +88,16 @@ def has_answers(bridge: Bridge, protocol: str) -> bool:
 
 
 def when_new(bridge: Bridge, first: str, protocol: str) -> str:
-    """Return actions for what a neighbour says about itself: `first` always, the other routers when they need it."""
-    if not has_answers(bridge, protocol):
+    """Return actions for what a neighbour says to the node's MAC: `first` always, the other routers if it is new.
+
+    Where the bridge cannot answer for the neighbour, they always get it: one of them may have asked.
+    """
+    if len(bridge.views) == 1 or not has_answers(bridge, protocol):
         return ",".join([first, *other_routers(bridge, protocol)])
+    return _if_new(first)
+
+
+def _if_new(first: str) -> str:
     return f"resubmit(,{KNOWN_TABLE}),{first},resubmit(,{NEW_TABLE})"
 
 
@@ -98,9 +106,8 @@ def _from_neighbours(bridge: Bridge, default: str) -> None:
     first = f"{default},NORMAL"
     advertisement = f"icmp6,icmp_type={ADVERTISEMENT},icmp_code=0"
     # Broadcasts can be left out where the bridge has no answers, too: routers that know the neighbour have its MAC.
-    broadcast = f"resubmit(,{KNOWN_TABLE}),{first},resubmit(,{NEW_TABLE})"
     for match in (f"arp,dl_dst={BROADCAST}", f"{advertisement},dl_dst={ALL_NODES}"):
-        bridge.add(0, 11, f"in_port={bridge.uplink}{bridge.in_vlan},{match}", broadcast)
+        bridge.add(0, 11, f"in_port={bridge.uplink}{bridge.in_vlan},{match}", _if_new(first))
     bridge.add(0, 11, f"arp,dl_dst={bridge.mac}{bridge.in_vlan}", when_new(bridge, first, ARP))
     bridge.add(NEW_TABLE, 10, _KNOWN, "drop")
     nd_type = f"eth_type={IPV6},nw_proto=58,icmpv6_type"
