@@ -11,6 +11,10 @@ from xml.etree import ElementTree
 
 # Lines of a log that are shown when a stage fails without a message.
 LOG_LINES = 40
+# Of each failure, how much the end of a job repeats: the lines that say why, and characters of each.
+BRIEF_LINES, BRIEF_WIDTH = 4, 300
+# The error of a test, and that of a task of a playbook, as their outputs mark them.
+_ERROR, _FATAL = re.compile(r"E {2,}\S"), re.compile(r"\bfatal: \[")
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 # What XML cannot hold.
 _FORBIDDEN = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -110,6 +114,20 @@ class Progress:
         lines = _ESCAPES.sub("", self._log.read_text(encoding="utf-8", errors="replace")).rstrip().splitlines()
         cut = [f"(the last {LOG_LINES} of {len(lines)} lines)"] if len(lines) > LOG_LINES else []
         return "\n".join([*cut, *lines[-LOG_LINES:], how])
+
+    def briefs(self) -> list[str]:
+        """Return each failure that the stage named in a few lines; the rest of it is in the log."""
+        return [brief(failure) for failure in self.failures]
+
+
+def brief(failure: str) -> str:
+    """Return what failed, and of its message the lines that say why."""
+    what, *lines = failure.splitlines()
+    errors = [line for line in lines if _ERROR.match(line)]
+    # What a playbook printed is part of the error of the test that ran it, and says more than that test's own line.
+    fatal = [line for line in lines if _FATAL.search(line)]
+    chosen = list(dict.fromkeys(fatal + errors)) or [line for line in lines if line.strip()]
+    return "\n".join([what, *(f"  {line.strip()[:BRIEF_WIDTH]}" for line in chosen[:BRIEF_LINES])])
 
 
 def junit(path: Path, name: str, runs: Iterable) -> None:

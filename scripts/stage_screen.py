@@ -16,6 +16,8 @@ from rich.text import Text
 
 # Seconds between two lines of progress, where there is no terminal.
 HEARTBEAT = 60.0
+# Failures of a stage that the end of the output repeats.
+BRIEFS = 8
 STYLES = {"passed": "green", "FAILED": "bold red", "skipped": "yellow"}
 
 
@@ -116,7 +118,13 @@ class Screen:
             for reason, count in reasons.most_common():
                 self._print(f"  {count:4d}  {reason}")
         if failed:
-            self._print("\nlogs of what failed")
+            # The end of the output is what is kept of a job that ran elsewhere.
+            self._print("\nwhat failed, and its log")
             for run in runs:
                 if run.state == "FAILED":
                     self._print(f"  {run.stage.name}: {run.log}")
+                    briefs = run.progress.briefs()
+                    for text in briefs[:BRIEFS]:
+                        self._print(textwrap.indent(text, "    "))
+                    if len(briefs) > BRIEFS:
+                        self._print(f"    and {len(briefs) - BRIEFS} more")

@@ -46,6 +46,24 @@ def test_failures_are_shown_with_output_and_log(capfd, report, bad):
     assert "first!" not in printed.replace(f"{bad}!", "")
 
 
+def test_the_end_of_the_output_repeats_what_failed_in_short(capfd):
+    events = [
+        {
+            "failed": f"tests/a.py::test_{number}",
+            "message": f"> assert 1\nE   AssertionError: {number}\nE   {'x' * 999}\nfile",
+        }
+        for number in range(9)
+    ]
+    events.insert(1, {"failed": "tests/b.py", "message": "E   AssertionError: run\nE    fatal: [node1]: FAILED! why"})
+    lines = "".join(json.dumps(event) + "\n" for event in events)
+    write = f"import os; open(os.environ['HEDDLE_PROGRESS_STREAM'], 'w').write({lines!r})"
+    assert run_all("try", [Stage("tests", [sys.executable, "-c", f"{write}; raise SystemExit(1)"])]) == 1
+    end = capfd.readouterr().out.partition("what failed, and its log\n")[2].splitlines()
+    assert end[1:4] == ["    tests/a.py::test_0", "      E   AssertionError: 0", "      E   " + "x" * 296]
+    assert end[4:7] == ["    tests/b.py", "      E    fatal: [node1]: FAILED! why", "      E   AssertionError: run"]
+    assert end[-3:] == ["    and 2 more", "", "0 passed, 1 failed"]
+
+
 def test_a_job_without_failures(capfd):
     assert run_all("try", [says("first"), says("second")]) == 0
     assert capfd.readouterr().out.splitlines()[-1] == "2 passed, 0 failed"
