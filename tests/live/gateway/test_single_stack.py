@@ -65,7 +65,7 @@ def services(name: str, family: int) -> str:
 
 
 def policy(name: str, family: int) -> str:
-    """The endpoint accepts UDP at one port, from whoever has an address of the family."""
+    """The endpoint accepts UDP at one port, from all addresses of the family."""
     everyone = {4: "0.0.0.0/0", 6: "::/0"}[family]
     rule = {"from": [{"ipBlock": {"cidr": everyone}}], "ports": [{"protocol": "UDP", "port": 5353}]}
     spec = {"podSelector": {"matchLabels": {"app": "web"}}, "policyTypes": ["Ingress"], "ingress": [rule]}
