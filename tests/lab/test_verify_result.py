@@ -102,10 +102,9 @@ def test_a_tcp_node_port_that_lost_its_endpoints_is_the_only_failure(impaired: L
     ports = plan["services"]["red_red"]["red/public"]["ports"]
     [number] = [one["node_port"] for one in ports if (one["protocol"], one["port"]) == ("TCP", 7654)]
     vip = f"{plan['nodes']['node1']['gateway']['addresses'][0].partition('/')[0]}:{number}"
-    rows = json.loads(impaired.ssh("node1", "ovn-nbctl", "--format=json", "--columns=_uuid,vips", "list Load_Balancer"))
-    [(row, targets)] = [
-        (row[1], vips[vip]) for row, vips in ((row, dict(vips[1])) for row, vips in rows["data"]) if vip in vips
-    ]
+    find = "--format=json --columns=_uuid,vips find Load_Balancer protocol=tcp"
+    rows = json.loads(impaired.ssh("node1", "ovn-nbctl", find))["data"]
+    [(row, targets)] = [(row[1], dict(vips)[vip]) for row, (_map, vips) in rows if vip in dict(vips)]
     command = f'ovn-nbctl --wait=hv set Load_Balancer {row} \'vips:"{vip}"="TARGETS"\''
     impaired.ssh("node1", command.replace("TARGETS", ""))
     try:
