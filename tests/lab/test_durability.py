@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from tests.lab.conftest import NODES
+
 NODE = "node2"
 DEADLINE_SECONDS = 120
 PID_FILES = {
@@ -39,6 +41,16 @@ def eventually(condition, what: str):
 def is_as_planned(lab) -> bool:
     done = lab.try_ssh(NODE, "heddle-host", "status", "--json")
     return done.returncode == 0 and json.loads(done.stdout)["clean"]
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_the_datapath_has_its_priority_among_all_sessions(lab, node):
+    """Without it, containers lose packets on a busy machine whose kernel groups processes by sessions."""
+    done = lab.try_ssh(node, "cat", f"/proc/$(cat {PID_FILES['ovs-vswitchd']})/autogroup")
+    if done.returncode:
+        pytest.skip("this kernel does not group processes by sessions")
+    assert done.stdout.endswith(" nice -10\n")
+
 
 
 def audit_is_clean(lab) -> None:
