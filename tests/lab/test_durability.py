@@ -52,7 +52,6 @@ def test_the_datapath_has_its_priority_among_all_sessions(lab, node):
     assert done.stdout.endswith(" nice -10\n")
 
 
-
 def audit_is_clean(lab) -> None:
     eventually(lambda: is_as_planned(lab), f"{NODE} is as planned")
     lab.play("audit.yml")
