@@ -32,8 +32,14 @@ EVERYWHERE = {"dynamic_networks": False}
 THREE_NODES = nodes("node1", "node2", "node3")
 
 
-def with_gateways(mode: str, hosts: dict[str, dict] = THREE_NODES, **facts) -> dict[str, dict]:
+def with_gateways(
+    mode: str, hosts: dict[str, dict] = THREE_NODES, families: tuple[int, ...] = (4, 6), **facts
+) -> dict[str, dict]:
     """Return hosts with external connectivity, each with addresses of its own on one provider network."""
+
+    def own(addresses: dict[int, str]) -> list[str]:
+        return [addresses[family] for family in families]
+
     return {
         name: {
             **host,
@@ -42,8 +48,8 @@ def with_gateways(mode: str, hosts: dict[str, dict] = THREE_NODES, **facts) -> d
                 "bridge": "breth1",
                 "uplink": "eth1",
                 "mac": f"02:00:00:00:00:{number:02x}",
-                "addresses": [f"192.0.2.{10 + number}/24", f"2001:db8::{10 + number:x}/64"],
-                "next_hops": ["192.0.2.1", "2001:db8::1"],
+                "addresses": own({4: f"192.0.2.{10 + number}/24", 6: f"2001:db8::{10 + number:x}/64"}),
+                "next_hops": own({4: "192.0.2.1", 6: "2001:db8::1"}),
                 **facts,
             },
         }

@@ -95,6 +95,30 @@ def test_dropping_port_is_the_only_failure(impaired: Lab, seed: str) -> None:
     assert [one for one in found if "red/red2" not in (one["source"], one["target"])] == []
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_tcp_node_port_that_lost_its_endpoints_is_the_only_failure(impaired: Lab, seed: str) -> None:
+    """The load balancer refuses then, which is no answer of an endpoint."""
+    plan = json.loads(impaired.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    ports = plan["services"]["red_red"]["red/public"]["ports"]
+    [number] = [one["node_port"] for one in ports if (one["protocol"], one["port"]) == ("TCP", 7654)]
+    vip = f"{plan['nodes']['node1']['gateway']['addresses'][0].partition('/')[0]}:{number}"
+    find = "--format=json --columns=_uuid,vips find Load_Balancer protocol=tcp"
+    rows = json.loads(impaired.ssh("node1", "ovn-nbctl", find))["data"]
+    [(row, targets)] = [(row[1], dict(vips)[vip]) for row, (_map, vips) in rows if vip in dict(vips)]
+    command = f'ovn-nbctl --wait=hv set Load_Balancer {row} \'vips:"{vip}"="TARGETS"\''
+    impaired.ssh("node1", command.replace("TARGETS", ""))
+    try:
+        found = wrong(verify(impaired, seed))
+    finally:
+        impaired.ssh("node1", command.replace("TARGETS", targets))
+    assert {one["result"] for one in found} == {"failed"}
+    assert {(one["target"], one["family"]) for one in found} == {(f"red/public node port TCP {number} of node1", 4)}
+    # The host itself goes by the cluster IP, to which its kernel translates.
+    assert {"external host to entrance"} <= {one["kind"] for one in found} <= {
+        "external host to entrance", "workload to entrance",
+    }  # fmt: skip
+
+
 IS_RED2 = "external_ids:iface-id=red.red_red_red2"
 
 

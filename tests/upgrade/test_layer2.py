@@ -179,6 +179,8 @@ def test_the_last_node_and_the_clean_up(lab):
         ("north-south", "new tcp"),
         ("to join address", "icmp"),
         ("to service", "new tcp"),
+        ("to node port", "new tcp"),
+        ("to load balancer", "new tcp"),
         ("by egress ip", "udp"),
         ("by egress ip", "new tcp"),
         ("by egress service", "udp"),

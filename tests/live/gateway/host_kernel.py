@@ -120,7 +120,7 @@ class HostKernel:
             return packet.source
         if not any(ip_address(packet.target) in one for one in services):
             return NODE[version]
-        masquerade = settings["masquerade_subnets"][version == 6]
+        masquerade = next(one for one in settings["masquerade_subnets"] if ip_network(one).version == version)
         return packet.source if source in ip_network(masquerade) else nth_address(masquerade, _HOST_MASQUERADE)
 
     def _forward(self, packet: Packet, mark: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Path MTU discovery of endpoints for what they answer under an external address or that of a load balancer."""
+"""Path MTU discovery of endpoints for what they answer by a node port, an external or a load balancer's address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.live.gateway import test_egress_services
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
-from tests.live.gateway.external_host import EXTERNAL, conversations
+from tests.live.gateway.external_host import EXTERNAL, NODE, conversations, request_of
 from tests.live.gateway.packets import ICMP, ICMPV6, IPV4, IPV6, UDP, Packet, checksum, decode
 from tests.live.gateway.test_node_ports import OUTSIDE, POOL, exposed, targets
 from tests.live.gateway.test_services import NAMES, TENANTS, address, received
@@ -49,7 +49,7 @@ def test_the_endpoint_learns_that_its_answer_was_too_big(host, family, mode, pol
     machine, zone = host(TENANTS + POOL + "".join(exposed(name, policy) for name in NAMES), mode)
     count = 0
     for name in NAMES:
-        for number, (target, port) in enumerate(targets(zone, name, family)[1:]):
+        for number, (target, port) in enumerate(targets(zone, name, family)):
             text = f"{name} {number}".encode()
             asked = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], target, UDP, 4000 + number, port, payload=text)
             machine.receive(UPLINK, asked.encode())
@@ -73,7 +73,7 @@ def test_the_endpoint_learns_that_its_answer_was_too_big(host, family, mode, pol
             assert (about.source, about.source_port) == (address(zone, name, "b", family), 5353)
             assert (about.target, about.target_port) == (seen.source, seen.source_port)
             count += 1
-    assert count > len(NAMES)
+    assert count > 2 * len(NAMES)
     # Each is about one connection: other networks with the same external address do not forward it.
     assert sum(len(errors(machine, name, family)) for name in NAMES) == count
     before = len(machine.sent(UPLINK))
@@ -86,6 +86,25 @@ def test_the_endpoint_learns_that_its_answer_was_too_big(host, family, mode, pol
     )
     left = [one for one in machine.sent(UPLINK)[before:] if isinstance(one, Packet)]
     assert not [one for one in left if one.protocol == PROTOCOL[family]]
+    at_host = lambda: [one for one in machine.sent(BRIDGE) if isinstance(one, Packet) and one.source == ROUTER[family]]  # noqa: E731
+    assert not at_host()
+    # What the host itself has sent is its own, although node ports have its address.
+    machine.receive(UPLINK, too_big(replace(stray, source=NODE[family])))
+    machine.exchange(at_host, "the message at the host")
+    assert sum(len(errors(machine, name, family)) for name in NAMES) == count
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_workload_learns_that_what_left_was_too_big_beside_node_ports(host, family):
+    """With the address of the host, which answers of node ports have, too."""
+    machine, zone = host(TENANTS + POOL + "".join(exposed(name, "Cluster") for name in NAMES))
+    for name, packet in conversations(machine, zone, family)[0].items():
+        assert packet.source == NODE[family]
+        machine.receive(UPLINK, too_big(packet))
+        machine.exchange(lambda name=name: errors(machine, name, family, "a"), f"the message to {name}")
+        [about] = errors(machine, name, family, "a")
+        own = request_of(zone, name, UDP, family)
+        assert (about.source, about.source_port, about.target) == (own.source, own.source_port, EXTERNAL[family])
     assert not [one for one in machine.sent(BRIDGE) if isinstance(one, Packet) and one.source == ROUTER[family]]
 
 

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,8 +20,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall im
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
 from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import HostNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Firewall
+from tests.live.gateway.conftest import EGRESS_HOST
 from tests.live.gateway.external_host import MANIFESTS
 from tests.live.gateway.packets import UDP, Packet, decode
+from tests.live.gateway.test_single_stack import manifests, settings_of
 from tests.pipeline import plan_of, with_gateways
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -33,11 +37,9 @@ def ip(*arguments):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture(params=["shared", "local"])
-def plan(request):
-    """A plan for a namespace that stands for node1, with its bridge and management ports."""
-    vrf = vrf_supported()
-    found = plan_of(MANIFESTS, hosts=with_gateways(request.param, vrf=vrf))
+@contextlib.contextmanager
+def in_host_of(found: dict) -> Iterator[None]:
+    """Be in a namespace that stands for node1 of a plan, with its bridge and management ports."""
     kernel.create_namespace(NAME, "")
     try:
         with kernel.in_netns(NAME):
@@ -49,9 +51,29 @@ def plan(request):
             ip("link", "set", "breth1", "up")
             for address in found["nodes"]["node1"]["gateway"]["addresses"]:
                 ip("address", "add", address, "dev", "breth1", *(["nodad"] if ":" in address else []))
-            yield found
+            yield
     finally:
         kernel.remove_namespace(NAME)
+
+
+@pytest.fixture(params=["shared", "local"])
+def plan(request):
+    """A plan for a namespace that stands for node1."""
+    found = plan_of(MANIFESTS, hosts=with_gateways(request.param, vrf=vrf_supported()))
+    with in_host_of(found):
+        yield found
+
+
+def runner_of(tools):
+    """Return what runs a program of the toolbox as this user."""
+
+    def run(argv, text=""):
+        done = subprocess.run(tools.command(*argv), input=text, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise ProgramError(argv[0], done.stderr)
+        return done.stdout
+
+    return run
 
 
 def test_host_network_is_applied_and_removed(plan):
@@ -63,13 +85,24 @@ def test_host_network_is_applied_and_removed(plan):
     assert not reconcile_host_network(HostNetwork(), owner=OWNER, write=False).changed
 
 
-def test_a_process_of_the_host_does_not_reach_a_workload_over_the_default_network(tools, plan):
-    def run(argv, text=""):
-        done = subprocess.run(tools.command(*argv), input=text, capture_output=True, text=True, timeout=60, check=False)
-        if done.returncode:
-            raise ProgramError(argv[0], done.stderr)
-        return done.stdout
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_a_host_of_one_address_family_accepts_network_and_rules(tools, mode, family):
+    """With Services of all kinds, policies and EgressIPs."""
+    hosts = with_gateways(mode, families=(family,), vrf=vrf_supported())
+    hosts["node1"]["labels"] = EGRESS_HOST
+    found = plan_of(manifests(family), hosts=hosts, settings=settings_of(family))
+    network, firewall = render_host_network(found, "node1"), render_firewall(found, "node1")
+    assert {6 if ":" in one.address else 4 for one in network.addresses} == {family}
+    with in_host_of(found):
+        assert reconcile_host_network(network, owner=OWNER, write=True).changed
+        assert not reconcile_host_network(network, owner=OWNER, write=True).changed
+        assert reconcile_firewall(firewall, write=True, run=runner_of(tools)).changed
+        assert not reconcile_firewall(firewall, write=True, run=runner_of(tools)).changed
 
+
+def test_a_process_of_the_host_does_not_reach_a_workload_over_the_default_network(tools, plan):
+    run = runner_of(tools)
     reconcile_host_network(render_host_network(plan, "node1"), owner=OWNER, write=True)
     interfaces = {name: entry["interfaces"][0]["addresses"] for name, entry in plan["workloads"].items()}
     locked, plain = interfaces["flat/a"], interfaces["plain/a"]
@@ -87,12 +120,7 @@ def test_a_process_of_the_host_does_not_reach_a_workload_over_the_default_networ
 def test_services_are_not_reachable_from_the_provider_network(tools, plan, family):
     """A machine that routes the service subnets to a node would reach the services of the cluster."""
 
-    def run(argv, text=""):
-        done = subprocess.run(tools.command(*argv), input=text, capture_output=True, text=True, timeout=60, check=False)
-        if done.returncode:
-            raise ProgramError(argv[0], done.stderr)
-        return done.stdout
-
+    run = runner_of(tools)
     reconcile_host_network(render_host_network(plan, "node1"), owner=OWNER, write=True)
     service, beyond = {4: ("10.96.0.10", "198.51.100.7"), 6: ("fd00:10:96::a", "2001:db8:99::7")}[family]
     ip("route", "add", beyond, "via", {4: "192.0.2.1", 6: "2001:db8::1"}[family], "dev", "breth1")

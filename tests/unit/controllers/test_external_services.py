@@ -305,6 +305,19 @@ def test_external_ips_that_are_refused():
     ]
 
 
+def test_external_ips_in_the_services_own_network_are_refused():
+    """Their packets between workloads would be intercepted; those of other networks are not."""
+    text = namespace("red") + layer2("red", "net", "10.70.0.0/24", "fd00:70::/64")
+    text += namespace("blue") + layer2("blue", "net", "10.80.0.0/24")
+    for address, subnet in (
+        ("10.70.0.9", "10.70.0.0/24"), ("fd00:70::9", "fd00:70::/64"), ("100.65.0.2", "100.65.0.0/16"),
+    ):  # fmt: skip
+        assert refused(text + service(f"externalIPs: ['{address}']")) == [
+            f'spec.externalIPs[0]: Invalid value: "{address}": is in {subnet} of its network red_net'
+        ]
+    assert refused(text + service("externalIPs: [10.80.0.9]")) == []
+
+
 def test_fields_that_may_not_change():
     text = TENANTS + pool("192.0.2.200/31")
     local = "type: LoadBalancer, externalTrafficPolicy: Local"

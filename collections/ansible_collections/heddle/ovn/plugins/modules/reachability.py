@@ -12,9 +12,9 @@ version_added: 0.1.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - With O(state=started) a background process answers UDP for each workload of the host, in the
-    workload's network namespace and on its own addresses only, and for the host on its address of the
-    provider network. It ends by itself after O(lifetime) seconds.
+  - With O(state=started) a background process answers UDP, and TCP where a Service leads there, for each workload of
+    the host, in the workload's network namespace and on its own addresses only, and for the host on its address of
+    the provider network. It ends by itself after O(lifetime) seconds.
   - With O(state=probed) workloads of the host send questions to other workloads of the plan, external hosts, their
     own host and the next one, and the shared services; the host sends to its own workloads and those of the next node.
     An answer carries the name of its sender, so that networks with equal subnets are distinguished, and the source
@@ -39,7 +39,7 @@ options:
     choices: [started, probed, confirmed, stopped]
     required: true
   port:
-    description: UDP port of the responders.
+    description: UDP and TCP port of the responders.
     type: int
     default: 7654
   lifetime:

@@ -17,7 +17,9 @@ description:
   - Every 10 milliseconds a UDP packet goes to the next workload and to each host of O(external), every 50 an ICMP echo
     to a join address; one TCP connection of each kind carries a line every 100, and a new one to external hosts and to
     a Service of the network is made every 100. All of it is done in both address families.
-  - External hosts send only replies, as a network of Heddle has no address there.
+  - External hosts reply. With the plan as O(document) they open connections, every 200 milliseconds each, to the node
+    ports of all nodes and to the load balancer of the first Service of these networks that has a TCP port, the external
+    traffic policy V(Cluster) and no source ranges.
   - The same workloads are chosen on all hosts, up to four of the two Layer2 networks with the most of them. Virtual
     machines are not included.
   - The process ends by itself after O(lifetime) seconds. If it is killed, its last written figures are up to five

@@ -15,7 +15,7 @@ from ..common.background_process import began, end, is_running, spawn
 from ..common.json_file import read_json
 from ..common.serialization import digest
 from ..netlink import kernel
-from .flows import Answerer, answerers, chosen_workloads, flows, sources
+from .flows import Answerer, answerers, chosen_workloads, entrance_flows, flows, sources
 from .loop import Task, Traffic
 
 DIRECTORY = "/run/heddle"
@@ -52,7 +52,10 @@ def _task(context: NodeContext, request: Request) -> tuple[Task, dict]:
     name, external = context.node, request.external
     if name in external:
         own = [Answerer(name, None, address) for address in external[name]]
-        return Task([], own, {}, request.port), {}
+        # It has no plan of its own; one that it is not given it does not need.
+        plan = load_plan(context) if context.document else None
+        sent = entrance_flows(plan, chosen_workloads(plan), name, external[name]) if plan else []
+        return Task(sent, own, {name: None}, request.port), {}
     if kernel.PYROUTE2_IMPORT_ERROR is not None:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     plan = load_plan(context)

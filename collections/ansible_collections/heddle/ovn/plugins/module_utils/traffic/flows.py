@@ -9,6 +9,7 @@ All hosts choose the same flows. A flow belongs to workloads, not to hosts: whic
 | probe | ICMP echo | 50 ms | workload | join address of a node's gateway router |
 | long | one TCP connection, a line and its echo | 100 ms | workload | next workload; external host |
 | new | a TCP connection each time | 100 ms | workload | external host; address of a Service of its network |
+| new | a TCP connection each time | 200 ms | external host | node ports of all nodes, load balancer of one Service |
 
 What workloads of an EgressIP send to the external host has a kind of its own. With an EgressService, workloads of one
 further Layer2 network send UDP and new TCP connections there.
@@ -31,15 +32,20 @@ from ..common.naming import DEFAULT_NETWORK, workload_namespace
 UDP, ICMP, LONG, NEW = "udp", "icmp", "long tcp", "new tcp"
 EAST_WEST, NORTH_SOUTH, TO_JOIN, COMPARISON = "east-west", "north-south", "to join address", "comparison"
 TO_SERVICE, BY_SERVICE, BY_EGRESS_IP = "to service", "by egress service", "by egress ip"
+TO_NODE_PORT, TO_LOAD_BALANCER = "to node port", "to load balancer"
+# Where applications answer, or refuse.
+TO_APPLICATIONS = (TO_SERVICE, TO_NODE_PORT, TO_LOAD_BALANCER)
 # Milliseconds from one packet to the next.
 INTERVALS_MS = {UDP: 10, ICMP: 50, LONG: 100, NEW: 100}
+# Of external hosts, which send to each node.
+ENTRANCE_INTERVAL_MS = 200
 # How many networks and how many workloads of each are measured: limited by one processor.
 NETWORKS, WORKLOADS, STEERED = 2, 4, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Packets from a workload to an address; `target` is the workload, node, host or Service that has it.
+    """Packets from a workload or external host to an address; `target` is what has it: workload, node, host, Service.
 
     Of a Service `port` is its own one, and `endpoints` are its workloads.
     """
@@ -172,22 +178,67 @@ def _flows(kind: str, protocols: tuple, network: str, source: str, target: str, 
 
 def _to_service(plan: dict, network: str, source: str) -> Iterator[Flow]:
     """Yield the flows to the network's first Service with a TCP port, in the families that its endpoints have."""
-    owners = {
+    owners = _owners(plan, network)
+    for name, service in sorted(plan.get("services", {}).get(network, {}).items()):
+        for port in (one for one in service["ports"] if one["protocol"] == "TCP" and one["endpoints"]):
+            for address in service["addresses"]:
+                if (endpoints := _endpoints(owners, port, family(address))) is not None:
+                    for flow in _flows(TO_SERVICE, (NEW,), network, source, name, address):
+                        yield replace(flow, port=port["port"], endpoints=endpoints)
+            return
+
+
+def _owners(plan: dict, network: str) -> dict[str, str]:
+    """Return the workloads of a network by address."""
+    return {
         plain(address): name
         for name, workload in plan["workloads"].items()
         for interface in workload["interfaces"]
         if interface["network"] == network
         for address in interface["addresses"]
     }
-    for name, service in sorted(plan.get("services", {}).get(network, {}).items()):
-        for port in (one for one in service["ports"] if one["protocol"] == "TCP" and one["endpoints"]):
-            for address in service["addresses"]:
-                behind = {one["address"] for one in port["endpoints"] if family(one["address"]) == family(address)}
-                if behind:
-                    endpoints = tuple(sorted({owners[one] for one in behind if one in owners}))
-                    for flow in _flows(TO_SERVICE, (NEW,), network, source, name, address):
-                        yield replace(flow, port=port["port"], endpoints=endpoints)
-            return
+
+
+def _endpoints(owners: dict[str, str], port: dict, version: int) -> tuple[str, ...] | None:
+    """Return the workloads behind a port of a Service; None without endpoints of the family."""
+    behind = {one["address"] for one in port["endpoints"] if family(one["address"]) == version}
+    return tuple(sorted({owners[one] for one in behind if one in owners})) if behind else None
+
+
+def entrance_flows(plan: dict, chosen: dict[str, list[str]], source: str, addresses: list[str]) -> list[Flow]:
+    """Return what an external host with these addresses sends to the first Service that it reaches on all nodes.
+
+    It has a TCP port, no source ranges and the policy Cluster: with Local, a node without endpoints refuses.
+    """
+    versions = {family(address) for address in addresses}
+    for network in chosen:
+        if plan["networks"][network]["topology"] != "Layer2":
+            continue
+        for name, service in sorted(plan.get("services", {}).get(network, {}).items()):
+            external = service.get("external")
+            if not external or external["traffic_policy"] == "Local" or external["source_ranges"]:
+                continue
+            for port in (one for one in service["ports"] if one["protocol"] == "TCP" and "node_port" in one):
+                found = list(_to_entrances(plan, network, source, name, port))
+                if found := [flow for flow in found if flow.family in versions]:
+                    return found
+    return []
+
+
+def _to_entrances(plan: dict, network: str, source: str, name: str, port: dict) -> Iterator[Flow]:
+    owners, external = _owners(plan, network), plan["services"][network][name]["external"]
+    balanced = [(TO_LOAD_BALANCER, name, one["address"], port["port"]) for one in external["load_balancer"]]
+    nodes = [
+        (TO_NODE_PORT, f"{name} of {node}", plain(address), port["node_port"])
+        for node, described in plan["nodes"].items()
+        for address in (described.get("gateway") or {}).get("addresses", ())
+    ]
+    for kind, target, address, number in (*nodes, *balanced):
+        endpoints = _endpoints(owners, port, family(address))
+        if endpoints is not None:
+            yield Flow(
+                kind, NEW, network, source, target, family(address), address, ENTRANCE_INTERVAL_MS, number, endpoints
+            )
 
 
 def _addresses(plan: dict, workload: str, network: str) -> list[str]:

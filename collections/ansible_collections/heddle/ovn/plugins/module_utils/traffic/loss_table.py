@@ -4,9 +4,21 @@
 from __future__ import annotations
 
 from ..common.text_table import shortened, table
-from .flows import BY_EGRESS_IP, BY_SERVICE, COMPARISON, EAST_WEST, NORTH_SOUTH, TO_JOIN, TO_SERVICE
+from .flows import (
+    BY_EGRESS_IP,
+    BY_SERVICE,
+    COMPARISON,
+    EAST_WEST,
+    NORTH_SOUTH,
+    TO_JOIN,
+    TO_LOAD_BALANCER,
+    TO_NODE_PORT,
+    TO_SERVICE,
+)
 
-KINDS = (EAST_WEST, NORTH_SOUTH, BY_EGRESS_IP, BY_SERVICE, TO_JOIN, TO_SERVICE, COMPARISON)
+KINDS = (
+    EAST_WEST, NORTH_SOUTH, BY_EGRESS_IP, BY_SERVICE, TO_JOIN, TO_SERVICE, TO_NODE_PORT, TO_LOAD_BALANCER, COMPARISON,
+)  # fmt: skip
 
 
 def traffic_table(report: dict) -> list[str]:

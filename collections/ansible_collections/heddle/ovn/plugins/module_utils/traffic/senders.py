@@ -13,7 +13,7 @@ import socket
 import struct
 
 from ..netlink import kernel
-from .flows import ICMP, LONG, NEW, TO_SERVICE, UDP, Flow
+from .flows import ICMP, LONG, NEW, TO_APPLICATIONS, UDP, Flow
 from .tally import PATIENCE, Tally
 
 # The magic bytes of a request; an answer begins with other bytes, so that answers are never answered.
@@ -202,7 +202,7 @@ class NewConnections:
         self.flow, self.port, self.namespace = flow, flow.port or port, namespace
         self.tally, self.watch = Tally(), watch
         self.waiting: dict[socket.socket, tuple[int, float]] = {}
-        self.answers = (0, errno.ECONNREFUSED) if flow.kind == TO_SERVICE else (0,)
+        self.answers = (0, errno.ECONNREFUSED) if flow.kind in TO_APPLICATIONS else (0,)
         _tcp(flow, self.port).close()
 
     def send(self, now: float) -> None:

@@ -18,6 +18,8 @@ LANES = (
     ("by egress ip", "udp", "packets lost"), ("by egress ip", "new tcp", "connections failed"),
     ("by egress ip", "long tcp", "lines stuck"), ("to join address", "icmp", "echoes lost"),
     ("to service", "new tcp", "connections without an answer"),
+    ("to node port", "new tcp", "connections without an answer"),
+    ("to load balancer", "new tcp", "connections without an answer"),
     ("by egress service", "udp", "packets lost"), ("by egress service", "new tcp", "connections failed"),
     ("comparison", "udp", "packets lost where nothing changes"),
 )  # fmt: skip

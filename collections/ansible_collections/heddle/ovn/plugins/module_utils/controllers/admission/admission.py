@@ -31,7 +31,7 @@ from ..network.network_status import evaluate
 from ..network.networks import NETWORK_KINDS, Network, attached_networks, is_pending, is_unrendered, running_workloads
 from ..policy.policies import update_policies
 from ..services.cluster_ips import check_services
-from ..services.load_balancer_addresses import check_external_ips, check_load_balancer_pools
+from ..services.load_balancer_addresses import check_external_ips, check_load_balancer_pools, check_own_external_ips
 from ..services.node_ports import check_node_ports
 from ..workload import move, placement
 from ..workload.vm_placement import check_moving
@@ -195,7 +195,8 @@ def _run_controllers(
             for key, broken in claims.broken.items()
             for rule in broken
         ]
-    refused = list(check_selections(after, Attachments(attached_networks(after)), order))
+    attachments = Attachments(attached_networks(after))
+    refused = [*check_selections(after, attachments, order), *check_own_external_ips(after, attachments)]
     if refused:
         return refused
     stage = before

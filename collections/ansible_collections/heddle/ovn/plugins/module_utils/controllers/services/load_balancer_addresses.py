@@ -186,3 +186,21 @@ def check_external_ips(after: Snapshot) -> Iterator[Refusal]:
                 if user != service_owner(service):
                     rule = f"{start}has port {port['port']} ({port['protocol']}) of Service {user} already"
                     yield service.key, path, rule, _ELSEWHERE
+
+
+def check_own_external_ips(after: Snapshot, attachments: Attachments) -> Iterator[Refusal]:
+    """Reject external addresses in a subnet of the Service's own user-defined network.
+
+    Its switch leads what is sent to them to the Service, also where a workload has the address: the Service would
+    intercept packets between workloads. Where a Service of another network has such an address nothing changes for
+    these, and of the default network the settings have the subnets.
+    """
+    for service in after.of_kind(SERVICE):
+        network = service_network(after, attachments, service) if service.spec.get("externalIPs") else None
+        if network is None or network.is_default:
+            continue
+        subnets = [*(one["cidr"] for one in network.subnets), *network.join_subnets]
+        for number, address in enumerate(service.spec["externalIPs"]):
+            for subnet in (one for one in subnets if overlapping(address, one)):
+                rule = f'Invalid value: "{address}": is in {subnet} of its network {network.name}'
+                yield service.key, f"spec.externalIPs[{number}]", rule, _ELSEWHERE

@@ -13,6 +13,8 @@ from ..common.provider import Provider
 ZONE, HOST_ZONE = 64000, 64001
 # A zone that no connection is committed in. Open vSwitch copies a packet for a clone that tracks connections.
 COPY_ZONE = 64005
+# Connections from the provider network by node ports, for messages about what answers them; the table after the zone.
+NODE_PORT_ZONE, NODE_PORT_TABLE = 64006, 9
 # Answers of the host's own endpoints, after connection tracking.
 PROCESS_TABLE = 8
 OVN_MARK, HOST_MARK, NETWORK_MARK_BASE = 1, 2, 3

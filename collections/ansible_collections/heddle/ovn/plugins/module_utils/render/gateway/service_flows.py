@@ -3,10 +3,12 @@
 
 As in ovn-kubernetes's gateway bridge packets to a node port, an external address or a load balancer's address go from
 the uplink to the gateway router of the Service's network, whose load balancer chooses the endpoint, and its answers go
-back, without connection tracking on the bridge. ovn-kubernetes has these flows at priority 110, as those of fragments,
-whose order is then undefined; here they are below. The path is the same in local gateway mode, unless the source
-address has to stay: then workloads answer through the host, so the packets come in through it, too
-(`render/host/service_rules.py`). So they do in both modes where a process of this node is the endpoint.
+back, without connection tracking on the bridge but for node ports: their address is the host's own, so the bridge has
+to know whose a connection is that a message of a router on the way is about. ovn-kubernetes has no such zone, and these
+flows at priority 110, as those of fragments, whose order is then undefined; here they are below. The path is the same
+in local gateway mode, unless the source address has to stay: then workloads answer through the host, so the packets
+come in through it, too (`render/host/service_rules.py`). So they do in both modes where a process of this node is the
+endpoint.
 
 Packets of the host and of other networks' gateway routers to an address that this host has go through the host's
 kernel, which translates them to the cluster IP and marks them with the network.
@@ -31,7 +33,19 @@ from ..common.entrances import (
     process_of_node,
 )
 from ..common.node_network import NodeNetwork
-from .bridge import COPY_ZONE, HOST_ZONE, PROCESS_TABLE, TOO_BIG, ZONE, Bridge, packet_mark
+from .bridge import (
+    COPY_ZONE,
+    HOST_ZONE,
+    IP,
+    NODE_PORT_TABLE,
+    NODE_PORT_ZONE,
+    PROCESS_TABLE,
+    TOO_BIG,
+    ZONE,
+    Bridge,
+    connection_mark,
+    packet_mark,
+)
 from .neighbour_flows import ADVERTISEMENT, SOLICITATION
 
 _TRANSPORTS = {"TCP": {4: "tcp", 6: "tcp6"}, "UDP": {4: "udp", 6: "udp6"}, "SCTP": {4: "sctp", 6: "sctp6"}}
@@ -48,8 +62,9 @@ def render_services(bridge: Bridge) -> None:
     """Add the flows of all Services that are reached from beyond their network."""
     has_answers = False
     inward: dict[str, set[str]] = {}
+    by_network = {view.name: entrances(view) for view in bridge.views}
     for view in bridge.views:
-        own = entrances(view)
+        own = by_network[view.name]
         for entrance in own:
             if entrance.is_here:
                 action = _inward(bridge, view, entrance)
@@ -62,6 +77,7 @@ def render_services(bridge: Bridge) -> None:
         if own:
             _from_host(bridge, view, own)
         _to_processes(bridge, view)
+    _too_big_by_node_port(bridge, by_network)
     if has_answers:
         _to_routers(bridge)
     leaving = leaving_addresses(bridge.plan, bridge.node)
@@ -87,8 +103,13 @@ def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> str:
         f"in_port={bridge.uplink}{bridge.in_vlan},{transport},{_TARGET[version]}={entrance.address},"
         f"tp_dst={entrance.number}"
     )
-    through_host = entrance.is_local and (bridge.provider.is_local or process_of_node(view, entrance) is not None)
+    through_host = _is_through_host(bridge, view, entrance)
     inward = bridge.to_host if through_host else f"output:{{{bridge.patch(view)}}}"
+    outward = bridge.to_uplink
+    if entrance.kind == NODE_PORT and not through_host:
+        mark = f"exec(set_field:{connection_mark(view):#x}->ct_mark)"
+        inward = f"ct(commit,zone={NODE_PORT_ZONE},{mark}),{inward}"
+        outward = f"ct(zone={NODE_PORT_ZONE}),{outward}"
     for source in entrance.sources or ("",):
         match = f"{request},{_SOURCE[version]}={source}" if source else request
         bridge.add(0, _ENTRANCE, match, inward, view.name)
@@ -97,8 +118,38 @@ def _inward(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> str:
             f"in_port={{{bridge.patch(view)}}},dl_src={bridge.mac},{transport},"
             f"{_SOURCE[version]}={entrance.address},tp_src={entrance.number}"
         )
-        bridge.add(0, _ANSWER, answer, bridge.to_uplink, view.name)
+        bridge.add(0, _ANSWER, answer, outward, view.name)
     return inward
+
+
+def _is_through_host(bridge: Bridge, view: NodeNetwork, entrance: Entrance) -> bool:
+    """Whether packets to an entrance go through the host's kernel."""
+    return entrance.is_local and (bridge.provider.is_local or process_of_node(view, entrance) is not None)
+
+
+def _too_big_by_node_port(bridge: Bridge, own: dict[str, list[Entrance]]) -> None:
+    """Lead path MTU discovery to the gateway router whose answer by a node port a message is about.
+
+    Other messages go on as without these flows. `own` has the entrances by network. A message has the port in the
+    packet that it embeds, which flows do not match.
+
+    The zone of node ports comes first: the other way round the userspace datapath, which drops packets after more than
+    six recirculations, does not lead the message to a workload of a Layer3 network.
+    """
+    addresses: dict[str, None] = {}
+    for view in bridge.views:
+        found = [one for one in own.get(view.name, ()) if one.kind == NODE_PORT]
+        tracked = [one for one in found if not _is_through_host(bridge, view, one)]
+        addresses.update(dict.fromkeys(one.address for one in tracked))
+        for version in sorted({one.version for one in tracked}):
+            match = f"{IP[version]},ct_state=+trk+rel,ct_mark={connection_mark(view):#x}"
+            bridge.add(NODE_PORT_TABLE, 100, match, f"output:{{{bridge.patch(view)}}}", view.name)
+    for address in addresses:
+        version = family(address)
+        match = f"in_port={bridge.uplink}{bridge.in_vlan},{TOO_BIG[version]},{_TARGET[version]}={address}"
+        bridge.add(0, _ENTRANCE, match, f"ct(zone={NODE_PORT_ZONE},table={NODE_PORT_TABLE})")
+    for version in sorted(set(map(family, addresses))):
+        bridge.add(NODE_PORT_TABLE, 0, IP[version], f"ct(zone={ZONE},nat,table=1)")
 
 
 def _too_big(bridge: Bridge, address: str, actions: set[str], *, with_replies: bool) -> None:

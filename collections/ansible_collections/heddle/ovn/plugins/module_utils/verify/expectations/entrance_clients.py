@@ -72,7 +72,8 @@ class EntranceClients:
         lines = [
             f"{WORKLOAD_TO_ENTRANCE}: Services of Layer2 networks with endpoints on other nodes are not tested from "
             f"other networks by way of {', '.join(self._old)}, which have no transit router: replies go to the next "
-            "hop, which has to forward them"
+            "hop, which has to forward them; node ports of their own node are not tested from workloads of Layer2 "
+            "networks there, whose gateway router drops what is for the node's address"
         ]
         lines = lines if self._chosen and self._old else []
         providers = {name: provider_of(one) for name, one in self._plan["nodes"].items()}
@@ -183,8 +184,14 @@ class EntranceClients:
         return is_old and holder != node and any(self._node(one) != holder for one in flow.responders)
 
     def _is_answered_by_own_host(self, name: str, network: str) -> bool:
-        """Whether a workload reaches node ports of its own host: by its VRF, if it is not of the default network."""
-        return network == DEFAULT_NETWORK or provider_of(self._plan["nodes"][self._node(name)]).vrf
+        """Whether a workload reaches node ports of its own host: by its VRF, if it is not of the default network.
+
+        A gateway router on a Layer2 switch drops packets to the node's address, which it has itself, before the policy
+        that leads them to the management port.
+        """
+        node = self._node(name)
+        is_old = node in self._old and self._plan["networks"][network]["topology"] == "Layer2"
+        return network == DEFAULT_NETWORK or (provider_of(self._plan["nodes"][node]).vrf and not is_old)
 
     def _node(self, name: str) -> str:
         return self._plan["workloads"][name]["node"]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expected packets to Services from beyond their network: by node ports, external and load balancer addresses. Pure.
 
-Workloads answer datagrams at the port of verify, so ports of Services are tested that lead there; which workload
-answered, and with which source address it saw the packet, is in the answer. Ports without endpoints refuse.
+Workloads answer at the port of verify, so ports of Services that lead there are tested by which workload answered, and
+with which source address it saw the packet. Of TCP ports that lead elsewhere a connection is opened, and an endpoint
+that refuses it has answered, too: what listens there is not known. Ports without endpoints refuse.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class EntranceFlows:
                 result = True, f"{entrance.service} has no endpoint there and refuses"
             if entrance.sources and not any(contains(one, own) for one in entrance.sources):
                 result = False, f"{own} is in no source range of {entrance.service}"
-            seen_as = own if entrance.is_local and responders and result[0] else ""
+            is_seen = entrance.is_local and result[0] and leads_to_verify(entrance.port, entrance.version)
+            seen_as = own if is_seen and responders else ""
             yield flow_of(EXTERNAL_TO_ENTRANCE, runner, entrance, node, result, responders, seen_as)
 
     def from_host(self, node: str) -> Iterator[ExternalFlow]:
@@ -80,14 +82,20 @@ class EntranceFlows:
             return False
         if not any(family(one["address"]) == entrance.version for one in entrance.port["endpoints"]):
             return entrance.protocol != "SCTP"
-        names = self.answering(network, entrance.port, entrance.version) if entrance.protocol == "UDP" else ()
+        by_protocol = {"UDP": self.answering, "TCP": self._behind}
+        find = by_protocol.get(entrance.protocol)
+        names = find(network, entrance.port, entrance.version) if find else ()
         return bool(names) and not any(self._policies.isolates(INGRESS, network, one) for one in names)
 
     def answering(self, network: str, port: dict, version: int) -> tuple[str, ...]:
-        """Return the workloads behind a UDP port of a Service, none unless all its endpoints answer verify."""
-        ends = [one for one in port["endpoints"] if family(one["address"]) == version]
-        names = [self._workloads.get((network, one["address"])) for one in ends if one["port"] == PORT]
-        return tuple(names) if len(names) == len(ends) and all(names) else ()
+        """Return the workloads behind a port of a Service, none unless all its endpoints answer verify."""
+        return self._behind(network, port, version) if leads_to_verify(port, version) else ()
+
+    def _behind(self, network: str, port: dict, version: int) -> tuple[str, ...]:
+        """Return the workloads behind a port of a Service, none unless all its endpoints are workloads."""
+        ends = [one["address"] for one in port["endpoints"] if family(one["address"]) == version]
+        names = [self._workloads.get((network, one)) for one in ends]
+        return tuple(names) if all(names) else ()
 
     def responders(self, network: str, entrance: Entrance, node: str) -> tuple[str, ...]:
         """Return the workloads that may answer, with `node` those on it only."""
@@ -110,8 +118,15 @@ def flow_of(
     return ExternalFlow(
         kind, runner, workload or runner, target, workload, "", entrance.version, entrance.address, *result,
         seen_as=seen_as, protocol=entrance.protocol, port=entrance.number, through=node, responders=responders,
+        named=bool(responders) and leads_to_verify(entrance.port, entrance.version),
         refused=result[0] and not responders,
     )  # fmt: skip
+
+
+def leads_to_verify(port: dict, version: int) -> bool:
+    """Return whether all endpoints of a Service's port are at the port of verify; False without any."""
+    ends = [one["port"] for one in port["endpoints"] if family(one["address"]) == version]
+    return bool(ends) and set(ends) == {PORT}
 
 
 def contains(subnet: str, address: str) -> bool:

@@ -345,7 +345,7 @@ class _ExternalFlows:
                         yield ExternalFlow(
                             TO_CLUSTER_IP, node, name, target, name, network, family(address), address, *wanted,
                             protocol=port["protocol"], port=port["port"], responders=responders,
-                            refused=without and wanted[0],
+                            named=bool(responders), refused=without and wanted[0],
                         )  # fmt: skip
 
     def is_under_policies(self, name: str, service: dict) -> bool:

@@ -35,8 +35,9 @@ class ExternalFlow:
     source address that the target must see, "" when that does not matter; `sources` are several of which it may see
     any. `mtu` is the size of a large packet that must arrive as well, 0 for none. `mac` makes it a frame to that
     address, from `seen_as`. `protocol` and `port` are those of a service. `responders` are the workloads any of which
-    may answer for a service. `refused`: only that the connection is refused counts as an answer, as for a service
-    without endpoints.
+    may answer for a service. `named`: their answer has their name, as the port leads to that of verify. Elsewhere a TCP
+    connection, or that an endpoint refuses it, is the answer. `refused`: only that the connection is refused counts as
+    an answer, as for a service without endpoints.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class ExternalFlow:
     interface: str = ""
     through: str = ""
     responders: tuple[str, ...] = ()
+    named: bool = False
     refused: bool = False
 
     @property

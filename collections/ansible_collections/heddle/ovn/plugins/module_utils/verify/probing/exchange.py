@@ -203,11 +203,26 @@ class Exchange:
             self._calls.setdefault(number, []).append(opened)
             with contextlib.suppress(BlockingIOError):
                 opened.connect((row.address, row.port))
-            if _asks_workload(row):
-                opened.send(question(f"{self.run}/{number}/{attempt}", sender_of(row), 0))
-            elif row.protocol != "TCP":
-                opened.send(dns_question(number & 0xFFFF))
+            if row.protocol == "UDP":
+                data = self._question(number, attempt) if _asks_workload(row) else dns_question(number & 0xFFFF)
+                opened.send(data)
             self._selector.register(opened, event, (number, attempt))
+
+    def _question(self, number: int, attempt: int) -> bytes:
+        """Return a question to workloads that answer for a service."""
+        return question(f"{self.run}/{number}/{attempt}", sender_of(self.asked[number].row))
+
+    def _has_connected(self, opened: socket.socket, events: int, number: int, attempt: int) -> bool:
+        """Send the question over a connection that is open now; return whether its answer has to be waited for."""
+        row = self.asked[number].row
+        if events != selectors.EVENT_WRITE or row.refused or not _asks_workload(row):
+            return False
+        try:
+            opened.send(self._question(number, attempt))
+        except OSError:
+            return False
+        self._selector.modify(opened, selectors.EVENT_READ, (number, attempt))
+        return True
 
     def receive(self, until: float) -> list[Reply]:
         """Wait for answers until `until` at most; return those that came from the target asked."""
@@ -219,7 +234,7 @@ class Exchange:
                 for number in self._services.answered(key.fileobj):
                     one = self.asked[number]
                     self._note(number, len(one.attempts) - 1, (one.row.target, one.row.network), None, replies)
-            else:
+            elif not self._has_connected(key.fileobj, key.events, *key.data):
                 self._called(key.fileobj, *key.data, replies)
         return replies
 
@@ -278,8 +293,13 @@ def _same(answerer: str, address: str) -> bool:
 
 
 def _asks_workload(row: ExternalFlow) -> bool:
-    """Return whether a question is a datagram to workloads that answer verify, not a connection or a DNS query."""
-    return row.protocol == "UDP" and row.kind in (*ENTRANCES, TO_CLUSTER_IP)
+    """Return whether a question is to workloads that answer verify, not a connection only or a DNS query.
+
+    Where none must answer, an open connection shows enough.
+    """
+    if row.protocol == "TCP":
+        return row.named and row.reach
+    return row.kind in (*ENTRANCES, TO_CLUSTER_IP)
 
 
 def _is_refused(opened: socket.socket) -> bool:
@@ -301,7 +321,7 @@ def _answered_by_endpoint(opened: socket.socket, row: ExternalFlow) -> tuple[boo
 
 def _answered(opened: socket.socket, row: ExternalFlow, token: int) -> bool:
     try:
-        if row.kind == TO_CLUSTER_IP and _is_refused(opened):
+        if row.kind in (*ENTRANCES, TO_CLUSTER_IP) and _is_refused(opened):
             return True
         if row.protocol == "TCP":
             opened.getpeername()

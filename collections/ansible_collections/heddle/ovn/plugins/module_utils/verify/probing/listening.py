@@ -16,8 +16,12 @@ from ...netlink import kernel
 from ..expectations.expectation import addresses_of
 from ..expectations.external_expectations import host_addresses, in_vrf, vrf_devices
 from ..expectations.pools import with_pools
+from .datagram import PORT
 
 _SPARE_DESCRIPTORS = 64
+# As many TCP connections may be open at a time; beyond that the responder ends the oldest one.
+MOST_CONNECTIONS = 256
+_BACKLOG = 1024
 _FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
@@ -31,7 +35,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One address that a workload or host answers on; a link-local one belongs to an interface.
+    """One address that a workload or host answers on; a link-local one belongs to an interface. `protocol`: UDP or TCP.
 
     With `unsolicited` a second socket answers each question as well. Answers leave by the interface `device` where one
     is named: with two on one subnet, the kernel's routes would choose the first one, whose port may not send them.
@@ -44,6 +48,7 @@ class Listener:
     interface: str = ""
     unsolicited: bool = False
     device: str = ""
+    protocol: str = "UDP"
 
 
 def local_workloads(plan: dict, node: str) -> dict[str, str]:
@@ -65,17 +70,31 @@ def places(plan: dict, node: str) -> dict[str, Place]:
 
 
 def listeners(plan: dict, node: str) -> list[Listener]:
-    """Return all addresses that a node's workloads and the node answer on."""
+    """Return all addresses that a node's workloads and the node answer on: TCP where a Service leads there by TCP."""
     plan = with_pools(plan)
+    by_tcp = _tcp_endpoints(plan)
     return [Listener(node, None, "", address) for address in host_addresses(plan, node)] + [
         Listener(
             name, namespace, interface["network"], address, "" if interface["addresses"] else interface["name"],
-            device=_device(plan["workloads"][name], interface),
+            device=_device(plan["workloads"][name], interface), protocol=protocol,
         )
         for name, namespace in local_workloads(plan, node).items()
         for interface in plan["workloads"][name]["interfaces"]
         for address in addresses_of(interface)
+        for protocol in ("UDP", *(("TCP",) if (interface["network"], address) in by_tcp else ()))
     ]  # fmt: skip
+
+
+def _tcp_endpoints(plan: dict) -> set[tuple[str, str]]:
+    """Return network and address of the endpoints that Services lead to at the port of verify by TCP."""
+    return {
+        (network, one["address"])
+        for network, services in plan.get("services", {}).items()
+        for service in services.values()
+        for port in service["ports"]
+        for one in port["endpoints"]
+        if (port["protocol"], one["port"]) == ("TCP", PORT)
+    }
 
 
 def _device(workload: dict, interface: dict) -> str:
@@ -91,7 +110,7 @@ def external_listeners(name: str, addresses: list[str]) -> list[Listener]:
 
 def open_listeners(wanted: list[Listener], port: int) -> tuple[dict[socket.socket, Listener], list[str]]:
     """Open a socket on each address, and on no other; return them and one line for each that could not be opened."""
-    allow_descriptors(len(wanted))
+    allow_descriptors(len(wanted) + MOST_CONNECTIONS)
     present = present_namespaces(listener.namespace for listener in wanted)
     opened: dict[socket.socket, Listener] = {}
     problems = []
@@ -103,7 +122,8 @@ def open_listeners(wanted: list[Listener], port: int) -> tuple[dict[socket.socke
             with kernel.in_netns(listener.namespace):
                 opened[_bound(listener, port)] = listener
         except OSError as error:
-            problems.append(f"{listener.workload}: {listener.address} port {port}: {error.strerror or error}")
+            number = f"port {port}" if listener.protocol == "UDP" else f"TCP port {port}"
+            problems.append(f"{listener.workload}: {listener.address} {number}: {error.strerror or error}")
     return opened, sorted(set(problems))
 
 
@@ -140,11 +160,17 @@ def destination(address: str, port: int, interface: str) -> tuple:
 
 
 def _bound(listener: Listener, port: int) -> socket.socket:
-    opened = socket.socket(_FAMILIES[family(listener.address)], socket.SOCK_DGRAM)
+    is_tcp = listener.protocol == "TCP"
+    opened = socket.socket(_FAMILIES[family(listener.address)], socket.SOCK_STREAM if is_tcp else socket.SOCK_DGRAM)
     try:
         if listener.device:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, listener.device.encode())
+        if is_tcp:
+            # Connections of an earlier run, which the kernel still remembers, are no obstacle.
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind(destination(listener.address, port, listener.interface))
+        if is_tcp:
+            opened.listen(_BACKLOG)
     except OSError:
         opened.close()
         raise

@@ -83,4 +83,4 @@ def _identity(listener: Listener) -> list:
         inode = os.stat(f"/var/run/netns/{listener.namespace}").st_ino
     except OSError:
         inode = 0
-    return [listener.workload, listener.network, listener.address, inode]
+    return [listener.workload, listener.network, listener.address, listener.protocol, inode]

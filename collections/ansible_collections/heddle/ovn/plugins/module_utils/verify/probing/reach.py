@@ -17,7 +17,7 @@ from .processes import Responder
 
 @dataclass(frozen=True)
 class Request:
-    """The options of the module reachability: `port` is UDP's, `lifetime` and `timeout` are seconds.
+    """The options of the module reachability: `port` is the responders', `lifetime` and `timeout` are seconds.
 
     `external` has the addresses of hosts of the provider network by name, `again` the packed questions of `confirmed`.
     """

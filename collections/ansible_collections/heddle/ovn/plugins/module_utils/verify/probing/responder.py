@@ -14,10 +14,11 @@ import signal
 import socket
 import struct
 import time
+from functools import partial
 
 from ...common import background_process
 from .datagram import SIZE, UNSOLICITED, answer, read_question
-from .listening import Listener
+from .listening import MOST_CONNECTIONS, Listener
 
 _BURST = 64
 _MOST_RECEIVED = 200_000
@@ -85,13 +86,58 @@ def serve(sockets: dict[socket.socket, Listener], deadline: float, received: Rec
     lost.
     """
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as stack:
+        connections = _Connections(selector, received)
         for opened, listener in sockets.items():
+            # Connections inherit it.
             opened.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)
-            unsolicited = stack.enter_context(_another(opened)) if listener.unsolicited else None
-            selector.register(opened, selectors.EVENT_READ, (listener, unsolicited))
+            if listener.protocol == "TCP":
+                work = partial(connections.accept, opened, listener)
+            else:
+                unsolicited = stack.enter_context(_another(opened)) if listener.unsolicited else None
+                work = partial(_answer, opened, listener, unsolicited, received)
+            selector.register(opened, selectors.EVENT_READ, work)
         while (left := deadline - time.monotonic()) > 0:
             for key, _events in selector.select(left):
-                _answer(key.fileobj, *key.data, received)
+                key.data()
+
+
+class _Connections:
+    """TCP connections, each with one question: it is answered, and the connection is closed."""
+
+    def __init__(self, selector: selectors.BaseSelector, received: Received) -> None:
+        self._selector, self._received = selector, received
+        self._open: dict[socket.socket, None] = {}
+
+    def accept(self, listening: socket.socket, listener: Listener) -> None:
+        """Accept what waits; beyond the most connections the oldest one is closed."""
+        for _number in range(_BURST):
+            try:
+                opened, sender = listening.accept()
+            except OSError:
+                return
+            opened.setblocking(False)
+            if len(self._open) >= MOST_CONNECTIONS:
+                self._close(next(iter(self._open)))
+            self._open[opened] = None
+            self._selector.register(opened, selectors.EVENT_READ, partial(self._answer, opened, listener, sender[0]))
+
+    def _answer(self, opened: socket.socket, listener: Listener, sender: str) -> None:
+        # One that was closed meanwhile had its event already.
+        if opened not in self._open:
+            return
+        with contextlib.suppress(OSError):
+            data, ancillary, *_more = opened.recvmsg(SIZE, socket.CMSG_SPACE(_TIMESPEC.size))
+            if (asked := read_question(data)) is not None:
+                opened.send(answer(asked["ask"], listener.workload, listener.network, sender))
+                self._received.note(
+                    asked["source"], listener, asked["ask"].partition("/")[0], _seconds_since(ancillary)
+                )
+        self._close(opened)
+
+    def _close(self, opened: socket.socket) -> None:
+        self._selector.unregister(opened)
+        del self._open[opened]
+        opened.close()
 
 
 def _another(opened: socket.socket) -> socket.socket:
