@@ -7,6 +7,7 @@ The groups are in scripts/suite.py.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import replace
 
@@ -48,6 +49,8 @@ def main() -> int:
     unknown = [group for group in groups if group not in names]
     if unknown:
         parser.error(f"unknown group {', '.join(unknown)}; there are {', '.join(names)}")
+    # Hundreds of processes import the same modules; without byte code each compiles them, and the assertions of tests.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return run_all("test-long" if options.long else "test", stages_of(groups), parallel=PARALLEL)
 
 

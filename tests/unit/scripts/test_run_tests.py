@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
+from scripts import run_tests, stages
 from scripts.run_tests import stages_of
+from scripts.stages import Stage
 from scripts.suite import GROUPS
 
 NAMES = [name for name, group in GROUPS.items() if not group.with_group]
@@ -38,3 +42,12 @@ def test_added_group_follows_its_dependencies():
     assert "packages of the lab" in stages["host image"].after
     assert "packages of the lab" in stages["unit, golden, notebook"].after
     assert "containers: hosts" not in stages
+
+
+def test_byte_code_is_kept_for_all_stages(tmp_path, monkeypatch):
+    monkeypatch.setattr(stages, "REPORT", tmp_path)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    kept = Stage("keeps", [sys.executable, "-c", "import sys; sys.exit(sys.dont_write_bytecode)"])
+    monkeypatch.setattr(run_tests, "stages_of", lambda _names: [kept])
+    monkeypatch.setattr(sys, "argv", ["run_tests", "lint"])
+    assert run_tests.main() == 0
