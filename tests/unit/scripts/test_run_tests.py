@@ -30,6 +30,13 @@ def test_every_stage_can_begin_and_labs_are_removed_after_their_last_stage(names
         assert users <= {*removal.after}
 
 
+def test_a_lab_is_removed_before_stages_that_do_not_use_it():
+    order = [stage.name for stage in stages_of([name for name in NAMES if not GROUPS[name].long])]
+    assert order.index("remove the uml lab") == order.index("User Mode Linux: engines") + 1
+    assert order.index("remove the nspawn lab") < order.index("second lab: hosts")
+    assert order.index("remove the second lab") == order.index("upgrade: tests") + 1
+
+
 def test_short_groups_begin_when_the_long_ones_leave_room():
     names = [name for name in NAMES if not GROUPS[name].long]
     assert names[-2:] == ["sanity", "browser"]
