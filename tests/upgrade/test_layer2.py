@@ -40,15 +40,16 @@ def versions(lab):
 
 
 def unreached(lab):
-    """Pairs of workload and address without an answer."""
+    """Pairs of workload and address without an answer; who does not answer is asked again, with more patience."""
     targets = " ".join(TARGETS)
     loop = (
-        f"'for space in $(ip netns list | grep -o ^{NETWORK}_[a-z0-9]*); do for target in {targets}; do "
-        "ip netns exec $space ping -c 2 -i 0.05 -W 2 $target > /dev/null || echo $space $target; done; done'"
+        f"for space in $(ip netns list | grep -o ^{NETWORK}_[a-z0-9]*); do for target in {targets}; do "
+        "for patience in 2 5 10 20; do ip netns exec $space ping -c 2 -i 0.05 -W $patience $target > /dev/null && "
+        "continue 2; done; echo $space $target; done; done"
     )
     processes = {
         node: subprocess.Popen(
-            ["ssh", "-F", str(lab.directory / "ssh_config"), node, loop.strip("'")], stdout=subprocess.PIPE, text=True
+            ["ssh", "-F", str(lab.directory / "ssh_config"), node, loop], stdout=subprocess.PIPE, text=True
         )
         for node in NODES
     }

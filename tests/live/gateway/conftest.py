@@ -222,7 +222,7 @@ class Host:
     def exchange(self, condition, what: str, holders=NEXT_HOPS) -> None:
         """Emulate the provider network until a condition holds: answer requests for `holders`, all with one MAC.
 
-        Each second once more: ovn-controller gets 25 answers and requests a second for all routers, and loses others.
+        Each second once more: ovn-controller gets a limited number of answers a second for all routers, and loses others.
         """
         due = time.monotonic() + 1
 

@@ -7,8 +7,8 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway import neighbour_flows
 from tests.live.conftest import wait_for
-from tests.live.gateway.conftest import NEXT_HOP_MAC, NEXT_HOPS, UPLINK
-from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, request_of
+from tests.live.gateway.conftest import MAC, NEXT_HOP_MAC, NEXT_HOPS, UPLINK
+from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, NODE, request_of
 from tests.live.gateway.packets import ICMP, ICMPV6, UDP, Answer, Packet, Question
 from tests.pipeline import layer2, namespace, workload
 
@@ -107,3 +107,18 @@ def test_networks_beyond_what_the_userspace_datapath_serves_at_once_reach_the_pr
                 machine.receive(f"if-{name}", frame)
 
     machine.repeat_until(lambda: len(found.left()) == len(names), send, "what all workloads sent")
+
+
+def test_all_routers_learn_several_neighbours_that_answer_at_once(host):
+    """ovn-controller takes a limited number of answers a second, and gets each once for each router."""
+    machine, zone = host(MANIFESTS, userspace_interfaces=[UPLINK])
+    addresses = [f"192.0.2.{number}" for number in range(100, 112)]
+    asked = [Question(MAC, NODE[4], address) for address in addresses]
+    machine.receive_all(UPLINK, [one.answer(OTHER_MAC) for one in asked])
+
+    def learned() -> set[tuple[str, str]]:
+        rows = zone.southbound.rows("MAC_Binding", "logical_port", "ip")
+        return {(row["logical_port"], row["ip"]) for row in rows if row["ip"] in addresses}
+
+    routers = len(NAMES)
+    wait_for(lambda: len(learned()) == routers * len(addresses), f"{len(addresses)} neighbours of {routers} routers")

@@ -9,7 +9,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render import render_no
 from tests.pipeline import EVERYWHERE, layer2, namespace, plan_of, with_gateways
 
 
-@pytest.mark.parametrize(("networks", "rate"), [(0, 25), (5, 25), (6, 50), (99, 400), (100, 425)])
+@pytest.mark.parametrize(("networks", "rate"), [(0, 25), (4, 125), (9, 250), (60, 250), (99, 400), (100, 425)])
 def test_limit_of_arp_grows_with_the_gateway_routers(networks, rate):
     """The default network has one besides."""
     names = [f"t{number}" for number in range(networks)]

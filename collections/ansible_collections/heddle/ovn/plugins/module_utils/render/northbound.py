@@ -28,12 +28,13 @@ from .topology.workload_port import render_workload_switch_ports
 # Protocols that OVN hands to ovn-controller; each is limited to 25 packets a second, of all routers and switches of the
 # node together: Open vSwitch has one meter for all. An ARP reply goes to every gateway router (gateway/neighbour_flows)
 # and each one that does not know the neighbour hands it over, so that limit grows with their number. Otherwise the last
-# of them do not learn it, and theirs may be the question.
+# of them do not learn it, and theirs may be the question. What waits for the answer is lost then. A few routers have as
+# much each as one has alone; with many of them that would let a flood of ARP take all of ovn-controller's time.
 PUNTED_PROTOCOLS = (
     "arp", "arp-resolve", "bfd", "event-elb", "icmp4-error", "icmp6-error", "reject", "svc-monitor", "tcp-reset",
 )  # fmt: skip
 PUNTED_PACKETS_PER_SECOND = 25
-ARP_PACKETS_PER_ROUTER = 4
+ARP_PACKETS_PER_ROUTER, FEW_ROUTERS = 4, 10
 # ovn-kubernetes, `acl-logging-rate-limit`: for each ACL that logs.
 LOGGED_PACKETS_PER_SECOND = 20
 
@@ -84,8 +85,8 @@ def _control_plane_protection(routers: int) -> list[Row]:
     rows = []
     for protocol in PUNTED_PROTOCOLS:
         # In steps, so that few networks change the row.
-        wanted = ARP_PACKETS_PER_ROUTER * routers if protocol == "arp" else 0
-        steps = ceil(wanted / PUNTED_PACKETS_PER_SECOND)
+        in_proportion = ceil(ARP_PACKETS_PER_ROUTER * routers / PUNTED_PACKETS_PER_SECOND)
+        steps = max(in_proportion, min(routers, FEW_ROUTERS)) if protocol == "arp" else 1
         rows += _meter(f"{protocol}-rate-limiter", PUNTED_PACKETS_PER_SECOND * max(steps, 1))
     meters = {protocol: f"{protocol}-rate-limiter" for protocol in PUNTED_PROTOCOLS}
     rows.append(Row("Copp", COPP_NAME, {"name": COPP_NAME, "meters": meters}))
