@@ -103,15 +103,16 @@ class Screen:
                 self._print(f"  {seconds:6.1f}  {name.removeprefix('tests/')}")
 
     def table(self, runs: list, seconds: float) -> None:
-        """Show all results, and why tests were skipped."""
+        """Show all results with seconds and processor seconds, and why tests were skipped."""
         failed = any(run.state == "FAILED" for run in runs)
         width = max(len(run.stage.name) for run in runs)
-        self._print(f"\n{'stage'.ljust(width)}  result   seconds")
+        self._print(f"\n{'stage'.ljust(width)}  result   seconds  processor")
         for run in runs:
-            self._print(f"{run.stage.name.ljust(width)}  {run.state:<7}  {run.seconds:7.1f}")
+            self._print(f"{run.stage.name.ljust(width)}  {run.state:<7}  {run.seconds:7.1f}  {run.processor:9.1f}")
             for name, part in run.progress.parts if len(run.progress.parts) > 1 else ():
                 self._print(f"{'  ' + name:{width}}           {part:7.1f}")
-        self._print(f"{'total'.ljust(width)}  {'FAILED' if failed else 'passed'}   {seconds:7.1f}")
+        processor = sum(run.processor for run in runs)
+        self._print(f"{'total'.ljust(width)}  {'FAILED' if failed else 'passed'}   {seconds:7.1f}  {processor:9.1f}")
         reasons: collections.Counter[str] = collections.Counter(reason for run in runs for reason in run.skips)
         if reasons:
             self._print(f"\n{reasons.total()} tests skipped")

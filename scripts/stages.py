@@ -56,13 +56,18 @@ class Stage:
 
 @dataclass
 class Run:
-    """A stage in a job: `state` is empty until it is over; `text` is the reason of a failure or skip."""
+    """A stage in a job: `state` is empty until it is over; `text` is the reason of a failure or skip.
+
+    `processor` are the processor seconds of its command and of all processes below that were waited for. Programs that
+    leave the command, as the hosts of a lab do, are not among them.
+    """
 
     stage: Stage
     log: Path
     progress: Progress
     state: str = ""
     seconds: float = 0.0
+    processor: float = 0.0
     text: str = ""
     process: subprocess.Popen | None = None
     began: float | None = None
@@ -96,18 +101,28 @@ class Run:
 
     def signal(self, number: int) -> None:
         """Send a signal to the command and all that it started."""
-        if self.process is not None:
+        if self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 if self.stage.terminal:
-                    self.process.send_signal(number)
+                    # Not by Popen.send_signal, which would wait for a process that has ended.
+                    os.kill(self.process.pid, number)
                 else:
                     os.killpg(self.process.pid, number)
+
+    def _poll(self) -> int | None:
+        """Return the exit code once the command has ended; what it used of the processors is known then."""
+        if self.process.returncode is None:
+            ended, status, usage = os.wait4(self.process.pid, os.WNOHANG)
+            if ended:
+                self.process.returncode = os.waitstatus_to_exitcode(status)
+                self.processor = usage.ru_utime + usage.ru_stime
+        return self.process.returncode
 
     def look(self, interrupted: bool) -> bool:
         """Return whether the command has just ended; its result is known then."""
         if self.process is None or self.state:
             return False
-        code = self.process.poll()
+        code = self._poll()
         self.progress.read()
         if code is None or (self.began is None and not interrupted and code == 0):
             return False

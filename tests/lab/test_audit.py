@@ -12,6 +12,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization im
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import cause_lines
 from tests import supervised
 from tests.lab.conftest import NODES, REPORT, ROOT
+from tests.lab.test_durability import audit_is_clean
 
 
 def module(host, name, arguments, *flags):
@@ -126,8 +127,7 @@ def test_a_bridge_mapping_that_is_gone_is_the_one_cause_of_what_goes_with_it(lab
         assert "explains" in lines[0]
     finally:
         lab.ssh("node2", "systemctl", "start", "heddle-host")
-        lab.play("site.yml")
-    lab.play("audit.yml")
+    audit_is_clean(lab)
 
 
 @pytest.mark.long

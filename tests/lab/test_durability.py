@@ -57,15 +57,16 @@ def audit_is_clean(lab) -> None:
     lab.play("audit.yml")
 
 
-@pytest.mark.parametrize("daemon", PID_FILES)
 @pytest.mark.parametrize("how", ["restart", "TERM", "KILL"])
-def test_state_is_restored_after_daemon_restart(lab, daemon, how):
-    pid_file = PID_FILES[daemon]
-    before = process(lab, pid_file)
-    assert before
-    command = ["systemctl", "restart", daemon] if how == "restart" else ["kill", f"-{how}", before]
-    lab.ssh(NODE, *command)
-    eventually(lambda: process(lab, pid_file) not in ("", before), f"{daemon} runs again")
+def test_state_is_restored_after_daemon_restart(lab, how):
+    """The host compares itself with the plan after each daemon, and the playbook after all of them."""
+    for daemon, pid_file in PID_FILES.items():
+        before = process(lab, pid_file)
+        assert before
+        command = ["systemctl", "restart", daemon] if how == "restart" else ["kill", f"-{how}", before]
+        lab.ssh(NODE, *command)
+        eventually(lambda file=pid_file, old=before: process(lab, file) not in ("", old), f"{daemon} runs again")
+        eventually(lambda: is_as_planned(lab), f"{NODE} is as planned after {how} of {daemon}")
     audit_is_clean(lab)
 
 

@@ -78,6 +78,15 @@ def old_objects(lab):
     return found
 
 
+@pytest.fixture(scope="module")
+def reduced(request):
+    """Options of a run before the last one that is to end normally, and of one that is disturbed."""
+    if request.config.option.markexpr != "not long":
+        return (), ()
+    traffic = ("-e", "heddle_upgrade_traffic=false")
+    return traffic, (*traffic, "-e", "heddle_upgrade_verify=false")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def steered(lab, tmp_path_factory):
     """Another manifest set: workloads on two hosts that leave by the third one, with the address of a load balancer."""
@@ -116,19 +125,20 @@ def test_the_preflight_shows_all_moves_and_changes_nothing(lab):
         "Apply the plan to the nodes that go first",
     ],
 )
-def test_killed_run(lab, cut):
-    disturbed(PLAYBOOK, cut, kill_run, "-e", ONLY.format("node1"))
+def test_killed_run(lab, cut, reduced):
+    disturbed(PLAYBOOK, cut, kill_run, "-e", ONLY.format("node1"), *reduced[1])
     # Whatever was left undone, all workloads reach each other.
     assert not unreached(lab)
 
 
-def test_killed_run_is_completed_by_the_next_one_with_dying_daemons(lab):
+def test_killed_run_is_completed_by_the_next_one_with_dying_daemons(lab, reduced):
     def kill_daemons(_process):
         for node, daemon in zip(NODES, ("ovn-northd", "ovn-controller", "ovs-vswitchd"), strict=True):
             lab.ssh(node, f"kill -9 $(cat /run/*/{daemon}.pid)")
 
-    disturbed(PLAYBOOK, "Apply the plan to the nodes that go first", kill_daemons, "-e", ONLY.format("node1"))
-    lab.play("upgrade_layer2.yml", "-e", ONLY.format("node1"))
+    node1 = ("-e", ONLY.format("node1"))
+    disturbed(PLAYBOOK, "Apply the plan to the nodes that go first", kill_daemons, *node1, *reduced[1])
+    lab.play("upgrade_layer2.yml", *node1, *reduced[0])
     assert versions(lab) == {"node1": "2.0", "node2": "1.0", "node3": "1.0"}
     assert not unreached(lab)
     found = old_objects(lab)
@@ -136,8 +146,9 @@ def test_killed_run_is_completed_by_the_next_one_with_dying_daemons(lab):
     assert not any(name.endswith("-upgrade") for name in found["node2"] + found["node3"])
 
 
-def test_rollback_of_a_node_is_kept_by_the_same_manifests(lab):
-    lab.play("upgrade_layer2.yml", "-e", ONLY.format("node1"), "-e", "heddle_upgrade_topology=gateway-router")
+def test_rollback_of_a_node_is_kept_by_the_same_manifests(lab, reduced):
+    back = ("-e", ONLY.format("node1"), "-e", "heddle_upgrade_topology=gateway-router")
+    lab.play("upgrade_layer2.yml", *back, *reduced[0])
     assert set(versions(lab).values()) == {"1.0"}
     assert not unreached(lab)
     again = lab.play("networks.yml", *OLD)

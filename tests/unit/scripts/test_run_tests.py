@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
+from scripts import run_tests, stages
 from scripts.run_tests import stages_of
+from scripts.stages import Stage
 from scripts.suite import GROUPS
 
 NAMES = [name for name, group in GROUPS.items() if not group.with_group]
@@ -26,6 +30,13 @@ def test_every_stage_can_begin_and_labs_are_removed_after_their_last_stage(names
         assert users <= {*removal.after}
 
 
+def test_a_lab_is_removed_before_stages_that_do_not_use_it():
+    order = [stage.name for stage in stages_of([name for name in NAMES if not GROUPS[name].long])]
+    assert order.index("remove the uml lab") == order.index("User Mode Linux: engines") + 1
+    assert order.index("remove the nspawn lab") < order.index("second lab: hosts")
+    assert order.index("remove the second lab") == order.index("upgrade: tests") + 1
+
+
 def test_short_groups_begin_when_the_long_ones_leave_room():
     names = [name for name in NAMES if not GROUPS[name].long]
     assert names[-2:] == ["sanity", "browser"]
@@ -38,3 +49,12 @@ def test_added_group_follows_its_dependencies():
     assert "packages of the lab" in stages["host image"].after
     assert "packages of the lab" in stages["unit, golden, notebook"].after
     assert "containers: hosts" not in stages
+
+
+def test_byte_code_is_kept_for_all_stages(tmp_path, monkeypatch):
+    monkeypatch.setattr(stages, "REPORT", tmp_path)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    kept = Stage("keeps", [sys.executable, "-c", "import sys; sys.exit(sys.dont_write_bytecode)"])
+    monkeypatch.setattr(run_tests, "stages_of", lambda _names: [kept])
+    monkeypatch.setattr(sys, "argv", ["run_tests", "lint"])
+    assert run_tests.main() == 0

@@ -76,7 +76,34 @@ def test_each_playbook_of_a_stage_has_a_row(capfd):
     rows = [line.split() for line in capfd.readouterr().out.splitlines()]
     assert [row for row in rows if "1234.5" in row] == [["site", "1234.5"], ["audit", "1234.5"]]
     (total,) = [row for row in rows if row[:1] == ["total"]]
-    assert float(total[-1]) < 1234
+    assert float(total[-2]) < 1234
+
+
+def test_processor_seconds_are_those_of_the_command_and_of_all_below(capfd):
+    burn = "import time\nwhile time.process_time() < 0.5: pass"
+    below = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}])"
+    jobs = [Stage("burns", [sys.executable, "-c", burn]), Stage("below", [sys.executable, "-c", below])]
+    assert run_all("try", [*jobs, Stage("waits", ["sleep", "0.5"]), says("bad", 1, needs=("waits",))]) == 1
+    table = capfd.readouterr().out.partition("\nstage")[2].splitlines()
+    assert table[0].split() == ["result", "seconds", "processor"]
+    used = {line.split()[0]: float(line.split()[-1]) for line in table[1:6]}
+    assert used["burns"] >= 0.5
+    assert used["below"] >= 0.5
+    assert used["waits"] < 0.5
+    assert used["total"] == pytest.approx(sum(used[name] for name in ("burns", "below", "waits", "bad")), abs=0.21)
+
+
+def test_processor_seconds_of_a_stage_that_was_interrupted(report):
+    burn = "import time\nwhile time.process_time() < 0.5: pass\nprint('ready', flush=True); time.sleep(1000)"
+    begun = report / "logs" / "try" / "01-burns.log"
+    job = stages.Job("try", [Stage("burns", [sys.executable, "-c", burn], terminal=True)], 1, report)
+    job.step()
+    while "ready" not in begun.read_text():
+        job.step()
+    job.signals.append(signal.SIGTERM)
+    while not job.over:
+        job.step()
+    assert job.runs["burns"].processor >= 0.5
 
 
 def test_needs_of_a_failed_stage_skip_and_after_runs(capfd):
