@@ -26,7 +26,7 @@ KERNEL_ARGUMENTS = (
 
 
 def write_initramfs(kernel, init, files, target):
-    """busybox, the first process `init`, the index of the modules and further `files` (text by path)."""
+    """busybox, the first process `init`, the index of the modules and further `files` (text or bytes, by path)."""
     with tempfile.TemporaryDirectory(prefix="heddle-") as scratch:
         tree = pathlib.Path(scratch)
         for name in ("bin", "dev", "proc", "lower", "state", "new", "host"):
@@ -40,7 +40,7 @@ def write_initramfs(kernel, init, files, target):
         for name, text in files.items():
             path = tree / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
             path.chmod(0o644)
         target.unlink(missing_ok=True)
         pack(tree, target)

@@ -12,7 +12,7 @@ import shutil
 import socket
 import time
 
-from lab import guest, kernel, kernel_probe, processes, ssh
+from lab import clock, guest, kernel, kernel_probe, processes, ssh
 from lab.config import HOSTS, MACHINE_MAC, MACHINE_NUMBER, MTU, SEGMENTS
 from lab.errors import LabError
 from lab.image import run
@@ -109,7 +109,7 @@ class Driver(Switched):
         disk = directory / "disk"
         if not disk.exists():
             copy_sparse(self.image.disk, disk)
-        files = self.lab.host_files(host, self.network, self.name)
+        files = {**self.lab.host_files(host, self.network, self.name), **clock.files(self.lab.cache)}
         files["etc/systemd/system/ssh.service.d/lab-ready.conf"] = READY_UNIT
         initramfs = directory / "initramfs"
         guest.write_initramfs(self.kernel, "init", {f"host/{name}": text for name, text in files.items()}, initramfs)
