@@ -8,16 +8,25 @@ All are run by papermill in this one process, whose libraries take longer to loa
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
 
 NOTEBOOKS = {"01_first_light": "first_light", "02_gateways": "gateways", "03_layer2_upgrade": "layer2_upgrade"}
-# A notebook on something that not every cluster has been through.
-OPTIONAL = {"03_layer2_upgrade": "upgrade_layer2.json"}
+# Of something that not every cluster has been through, and that may have been done without measuring its traffic.
+UPGRADE, UPGRADE_REPORT = "03_layer2_upgrade", "upgrade_layer2.json"
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCES = PROJECT / "notebooks"
 REPORT = Path(os.environ.get("LAB_REPORT") or PROJECT / "report")
+
+
+def has_subject(name: str, directory: Path) -> bool:
+    """Return whether a report's directory has what a notebook is about."""
+    if name != UPGRADE:
+        return True
+    path = directory / UPGRADE_REPORT
+    return path.exists() and bool(json.loads(path.read_text(encoding="utf-8"))["traffic"])
 
 
 def main() -> int:
@@ -35,15 +44,13 @@ def main() -> int:
     from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.fleet.page import fleet_page
     from scripts.notebook_runner import Runner
 
-    def begins(name: str) -> bool:
-        return name not in OPTIONAL or (REPORT / OPTIONAL[name]).exists()
-
+    names = [name for name in names if has_subject(name, REPORT)]
     with Runner(SOURCES) as runner:
         if options.wait:
-            runner.prepare([name for name in names if begins(name)])
+            runner.prepare(names)
             sys.stdin.buffer.read()
         failed = False
-        for name in filter(begins, names):
+        for name in names:
             executed = REPORT / f"{NOTEBOOKS[name]}.ipynb"
             page, problem = runner.run(name, executed, {"report_directory": str(REPORT)})
             failed = failed or bool(problem)
