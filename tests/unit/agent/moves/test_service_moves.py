@@ -6,6 +6,8 @@ The former host does not prepare, since the endpoints of a Service may go with i
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import steps
@@ -198,3 +200,15 @@ def test_without_its_new_host_nothing_leaves_with_another_address(monkeypatch, t
     left = hosts.stored("node3")
     assert not sends(left, "node3")
     assert takes(left, "node3") == 6
+
+
+def test_a_slow_host_takes_in_the_notices_that_have_arrived(monkeypatch, tmp_path):
+    before, after = by("node3", "default"), by("node2", "default")
+    moved = moved_addresses(before, after)
+    hosts = Hosts(monkeypatch, tmp_path, before)
+    for node in HOSTS:
+        hosts.take(STEPS[0], node, after, moved)
+    hosts.ready = {Notice(CLAIMING, "node2")}
+    clock = itertools.count(0, 60)
+    monkeypatch.setattr(steps.time, "monotonic", lambda: next(clock))
+    assert hosts.take(STEPS[1], "node3", after, moved) == ["rows", "release"]
