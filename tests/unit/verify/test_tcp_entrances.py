@@ -157,8 +157,10 @@ def test_a_connection_or_its_refusal_is_the_answer_where_a_port_leads_elsewhere(
         server.bind(("127.0.0.1", 0))
         if listens:
             server.listen()
-        found = ask(row("127.0.0.1", 4, server.getsockname()[1], kind=kind, reach=reach, named=False))
-    assert found == {("red/web", ""): None}
+        asked = row("127.0.0.1", 4, server.getsockname()[1], kind=kind, reach=reach, named=False)
+        # Hosts refuse by themselves what source ranges keep out.
+        counts = listens or reach or kind == TO_CLUSTER_IP
+        assert ask(asked, seconds=30 if counts else 0.2) == ({("red/web", ""): None} if counts else {})
 
 
 def test_a_refusal_is_no_answer_of_an_endpoint_that_has_to_answer_by_name():

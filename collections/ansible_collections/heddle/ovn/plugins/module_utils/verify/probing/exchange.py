@@ -321,7 +321,9 @@ def _answered_by_endpoint(opened: socket.socket, row: ExternalFlow) -> tuple[boo
 
 def _answered(opened: socket.socket, row: ExternalFlow, token: int) -> bool:
     try:
-        if row.kind in (*ENTRANCES, TO_CLUSTER_IP) and _is_refused(opened):
+        # A host refuses by itself what the source ranges of a Service keep out, so that shows no packet beyond it.
+        counts = row.kind == TO_CLUSTER_IP or (row.kind in ENTRANCES and row.reach)
+        if counts and _is_refused(opened):
             return True
         if row.protocol == "TCP":
             opened.getpeername()
