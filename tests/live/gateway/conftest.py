@@ -114,6 +114,24 @@ class Host:
         """
         return _PACKETS_CONNECTED.search((self.folder / "controller.log").read_text()) is not None
 
+    def wait_for_limits(self) -> None:
+        """Wait until ovn-controller has got nothing for more than a second, so that all of its limits are full again.
+
+        Before the bridge has its flows, all routers hear each other's announcements, and use up the limit of ARP.
+        """
+        last = since = None
+
+        def full() -> bool:
+            nonlocal last, since
+            lines = self.run(["ovs-ofctl", "-O", "OpenFlow15", "meter-stats", "br-int"])
+            found = re.findall(r"packet_in_count:(\d+)", lines)
+            assert found, lines
+            if found != last:
+                last, since = found, time.monotonic()
+            return time.monotonic() > since + 1.1
+
+        wait_for(full, "a second without a packet for ovn-controller")
+
     def vsctl(self, *arguments: str) -> None:
         """Change the database of Open vSwitch."""
         self.tools.run("ovs-vsctl", f"--db={self.vswitch.remote}", "--timeout=20", *arguments)

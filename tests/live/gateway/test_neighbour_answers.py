@@ -114,6 +114,7 @@ def test_all_routers_learn_several_neighbours_that_answer_at_once(host):
     machine, zone = host(MANIFESTS, userspace_interfaces=[UPLINK])
     addresses = [f"192.0.2.{number}" for number in range(100, 112)]
     asked = [Question(MAC, NODE[4], address) for address in addresses]
+    machine.wait_for_limits()
     machine.receive_all(UPLINK, [one.answer(OTHER_MAC) for one in asked])
 
     def learned() -> set[tuple[str, str]]:

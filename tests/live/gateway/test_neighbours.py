@@ -94,5 +94,6 @@ def test_one_reply_reaches_the_routers_of_many_networks(host):
     zone.northbound.transact({"op": "update", "table": "NB_Global", "where": [], "row": {"nb_cfg": 1000}})
     done = lambda: zone.southbound.rows("Chassis_Private", "nb_cfg")  # noqa: E731
     wait_for(lambda: [row["nb_cfg"] for row in done()] == [1000], "the flows")
+    machine.wait_for_limits()
     machine.receive(UPLINK, Question(MAC, NODE[4], NEXT_HOPS[0]).answer(NEXT_HOP_MAC))
     wait_for(lambda: set(bindings(zone, NEXT_HOPS[0])) == routers, "the next hop's MAC on all routers")
