@@ -39,6 +39,8 @@ class Driver(Switched):
         """Decide where memory is, and on ports for ssh; those that another program has taken since are replaced."""
         self.kernel.require()
         kernel_probe.require(self.kernel, self.image)
+        if clock.ensure(self.lab.cache) is None:
+            stages.line("clock", f"{clock.COMPILER} is missing, so programs of hosts read it slowly", 0)
         self.settings["memory"] = guest.memory_directory(sum(not self.running(host) for host in HOSTS))
         if not self.connected():
             self.choose_ports(HOSTS)

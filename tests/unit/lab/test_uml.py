@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts of driver uml: where their memory is, how they are started, and when they are ready."""
 
+import io
 import os
 import subprocess
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from lab import guest, uml
 from lab.config import HOSTS, MACHINE_MAC, Lab, Network, host_named
 from lab.errors import LabError
 from lab.image import Image
+from lab.stages import Stages
 
 
 def room(monkeypatch, megabytes, noexec=()):
@@ -113,3 +115,17 @@ def test_unwritten_disk_is_sparse(tmp_path):
 def test_init_scripts_are_valid_shell():
     for name in ("init", "probe"):
         subprocess.run(["sh", "-n", str(guest.FILES / name)], check=True)
+
+
+@pytest.mark.parametrize(("library", "lines"), [(None, 1), ("clock.so", 0)])
+def test_a_machine_without_a_compiler_is_reported(tmp_path, monkeypatch, library, lines):
+    one = driver(tmp_path)
+    monkeypatch.setattr(uml.kernel.Kernel, "require", lambda _self: None)
+    monkeypatch.setattr(uml.kernel_probe, "require", lambda *_arguments: None)
+    monkeypatch.setattr(guest, "memory_directory", lambda _hosts: "/dev/shm")
+    monkeypatch.setattr(one, "connected", lambda: True)
+    monkeypatch.setattr(one, "running", lambda _host: True)
+    monkeypatch.setattr(uml.clock, "ensure", lambda _cache: library)
+    stream = io.StringIO()
+    one.prepare(Stages(stream))
+    assert stream.getvalue().count("gcc is missing") == stream.getvalue().count("\n") == lines
