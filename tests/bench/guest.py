@@ -83,26 +83,44 @@ def main(file: str, derived: Callable[[dict[str, list[tuple[float, float]]]], di
 
     `derived` makes figures of what was metered. The only option is `--help`, which prints the docstring of the program.
     """
+    parse_no_arguments()
+    meter = Meter()
+    table(measured(file, meter) | derived(meter.found))
+
+
+def parse_no_arguments() -> None:
+    """Take no option but `--help`, which prints the docstring of the program."""
     argparse.ArgumentParser(
         description=sys.modules["__main__"].__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
+
+
+def measured(file: str, meter: Meter, *, clock: bool = False) -> dict:
+    """Run a file as `main` and return its figures; with `clock` programs load the library of the lab's hosts."""
     # The guest does not have the lab's code.
+    from lab import clock as clocks
     from lab import kernel as kernels
     from lab.config import Lab
     from lab.image import Image, digest
     from tests.lab.suite import run_in_guest
 
     cache = Lab().cache
-    found, image = kernels.cached(cache), Image(cache, digest())
+    found, image, preload = kernels.cached(cache), Image(cache, digest()), None
     if found is None or not image.exists():
         raise SystemExit(
             "there is no kernel or image of driver uml in the cache: python -m lab kernel; python -m lab image"
         )
-    meter = Meter()
+    if clock and (preload := clocks.ensure(cache)) is None:
+        raise SystemExit(f"there is no compiler for the clock: install {clocks.COMPILER}")
     with tempfile.TemporaryDirectory() as folder:
-        report = run_in_guest(found, image, [file], Path(folder), limit=_LIMIT, seen=meter.seen)
+        report = run_in_guest(found, image, [file], Path(folder), limit=_LIMIT, seen=meter.seen, preload=preload)
     line = re.search(rf"{_MARK}(.*)", report.console)
     if line is None:
         raise SystemExit(report.console[-8000:])
-    for name, value in (json.loads(line[1]) | derived(meter.found)).items():
+    return json.loads(line[1])
+
+
+def table(figures: dict) -> None:
+    """Print figures by name."""
+    for name, value in figures.items():
         sys.stdout.write(f"{name:<34} {value}\n")

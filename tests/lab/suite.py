@@ -19,7 +19,7 @@ LIMIT = 300
 _DISTRIBUTIONS = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 _PARTS = ("collections/ansible_collections/heddle/ovn/plugins", "tests", "pyproject.toml")
 _COMMAND = (
-    "HOME=/tmp PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/suite/packages "
+    "{preload}HOME=/tmp PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/suite/packages "
     "python3 -m pytest -p no:cacheprovider --color=no -rA -v {files}"
 )
 
@@ -32,10 +32,13 @@ class Report:
     outcomes: dict[str, str]
 
 
-def run_in_guest(kernel, image, files: list[str], scratch: Path, *, limit: float = LIMIT, seen=None) -> Report:
+def run_in_guest(
+    kernel, image, files: list[str], scratch: Path, *, limit: float = LIMIT, seen=None, preload: Path | None = None
+) -> Report:
     """Run test files (relative to the project) in a guest with the image's programs, as root of that guest.
 
-    It has `limit` seconds. `seen` is called with its process id and each line of its console.
+    It has `limit` seconds. `seen` is called with its process id and each line of its console. `preload` is a library
+    that all programs load.
     """
     tree = scratch / "suite"
     for part in _PARTS:
@@ -44,7 +47,10 @@ def run_in_guest(kernel, image, files: list[str], scratch: Path, *, limit: float
         for path in metadata.files(name) or ():
             if ".." not in path.parts and path.suffix != ".pyc":
                 _copy(Path(path.locate()), tree / "packages" / path)
-    (tree / "command").write_text(_COMMAND.format(files=" ".join(files)) + "\n")
+    if preload:
+        _copy(preload, tree / "preload.so")
+    variable = "LD_PRELOAD=/suite/preload.so " if preload else ""
+    (tree / "command").write_text(_COMMAND.format(preload=variable, files=" ".join(files)) + "\n")
     disk = scratch / "suite.squashfs"
     subprocess.run(
         ["mksquashfs", tree, disk, "-quiet", "-no-progress", "-noappend", "-comp", "lz4"],
