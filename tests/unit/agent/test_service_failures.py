@@ -11,23 +11,24 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gatew
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.service import convergence, service
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 
+# What damaged objects do to a part, and the beginning of the failure's text.
+FAILING = {
+    "text": (lambda: b"caf\xe9".decode(), "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9"),
+    "field": (lambda: {}["name"], "KeyError: 'name'"),
+    "type": (lambda: "eth0" + 1, "TypeError: can only concatenate"),
+    "object": (lambda: None.name, "AttributeError: 'NoneType' object has no attribute 'name'"),
+}
 
-def failing():
-    return b"caf\xe9".decode()
 
-
-@pytest.fixture
-def host(monkeypatch):
+@pytest.mark.parametrize(("failing", "beginning"), FAILING.values(), ids=FAILING)
+def test_an_object_that_cannot_be_read_is_a_failure_of_its_part(monkeypatch, failing, beginning):
     monkeypatch.setattr(service, "only_writer", lambda **_named: contextlib.nullcontext())
     monkeypatch.setattr(service, "read_host", dict)
     monkeypatch.setattr(service, "parts", lambda _host, **_named: {"gateway": failing, "workloads": Outcome})
-
-
-def test_text_that_cannot_be_decoded_is_a_failure_of_its_part(host):
     failures, notes = service.bring(("gateway", "workloads"))
     assert (failures.keys(), notes) == ({"gateway"}, {"workloads": ()})
     text = failures["gateway"]
-    assert text.startswith("UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9")
+    assert text.startswith(beginning)
     assert __file__ in text
 
 

@@ -39,6 +39,8 @@ _AFTER_EVENT = {
 _AT_ONCE = {"switch restarted", "prober restarted"}
 # A ValueError is text that another program left and that is no UTF-8, no JSON or no number.
 ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError, ValueError)
+# What an object that other programs have damaged, or a defect, makes of one part. The others are applied nevertheless.
+_UNEXPECTED = (LookupError, TypeError, AttributeError)
 
 
 def watch(calls: Calls | None = None) -> None:
@@ -133,7 +135,7 @@ def bring(names: tuple[str, ...]) -> tuple[dict[str, str], dict[str, tuple[str, 
             with only_writer(write=True):
                 part = parts(read_host(), write=True).get(name)
                 outcome = part() if part else Outcome()
-        except ERRORS as error:
+        except (*ERRORS, *_UNEXPECTED) as error:
             failures[name] = _reason(error)
             continue
         notes[name] = outcome.notes
@@ -146,7 +148,7 @@ def bring(names: tuple[str, ...]) -> tuple[dict[str, str], dict[str, tuple[str, 
 
 def _reason(error: Exception) -> str:
     """Return the text of an error; of one that says nothing about its object, also where it was raised."""
-    if not isinstance(error, ValueError):
+    if not isinstance(error, (ValueError, *_UNEXPECTED)):
         return str(error)
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
