@@ -57,6 +57,16 @@ def switch_port(view: NodeNetwork, on: str, name: str, external_ids: dict | None
     return Row(SWITCH_PORT, name, values, view.name, Parent(SWITCH, on, "ports"))
 
 
+def vlan_columns(vlan: int | None) -> dict:
+    """Return the columns of a localnet port that tag its frames, or leave them untagged.
+
+    Both: northd copies the request to the tag one run after it has made the port's Southbound row (ovn-nb(5)), and
+    until then ovn-controller would connect the networks untagged.
+    """
+    tag = set() if vlan is None else {vlan}
+    return {"tag_request": tag, "tag": tag}
+
+
 def peering(
     view: NodeNetwork, on: str, name: str, router_port_name: str, options: dict | None = None, **columns
 ) -> Row:

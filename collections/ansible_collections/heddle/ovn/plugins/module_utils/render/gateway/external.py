@@ -13,7 +13,7 @@ from ...common.naming import PHYSICAL_NETWORK, external_localnet_port, external_
 from ...types.ovsdb_row import Parent, Row
 from ..common.entrances import endpoints_beyond
 from ..common.node_network import NodeNetwork
-from ..common.ovn_rows import ROUTER, route, router_port, switch, switch_port
+from ..common.ovn_rows import ROUTER, route, router_port, switch, switch_port, vlan_columns
 from ..common.provider import Provider
 
 DEFAULT_ROUTES = {4: "0.0.0.0/0", 6: "::/0"}
@@ -38,14 +38,13 @@ def render_external(view: NodeNetwork) -> list[Row]:
 
 def _external_switch(view: NodeNetwork, provider: Provider, port: str) -> list[Row]:
     name = external_switch(view.name, view.node)
-    tag = {} if provider.vlan is None else {"tag_request": provider.vlan}
     # Only the default network's gateway router may announce the node's address: it is the same on all.
     announce = {"nat-addresses": "router", "exclude-lb-vips-from-garp": "true"} if view.is_default else {}
     return [
         switch(view, name, {}, view.external_ids(role=True)),
         switch_port(
             view, name, external_localnet_port(view.name, view.node, provider.bridge), type="localnet",
-            addresses={"unknown"}, options={"network_name": PHYSICAL_NETWORK}, **tag,
+            addresses={"unknown"}, options={"network_name": PHYSICAL_NETWORK}, **vlan_columns(provider.vlan),
         ),
         switch_port(
             view, name, f"etor-{gateway_router(view.name, view.node)}", type="router", addresses={provider.mac},

@@ -9,21 +9,19 @@ from __future__ import annotations
 from ...common.naming import localnet_port, localnet_switch
 from ...types.ovsdb_row import Row
 from ..common.node_network import NodeNetwork, switch_config
-from ..common.ovn_rows import switch, switch_port
+from ..common.ovn_rows import switch, switch_port, vlan_columns
 
 
 def render_localnet(view: NodeNetwork) -> list[Row]:
     """Rows of a Localnet network in this node's zone, without its workloads.
 
-    The host maps `network_name` to a bridge (`ovn-bridge-mappings`). northd copies the requested
-    tag to the port's tag.
+    The host maps `network_name` to a bridge (`ovn-bridge-mappings`).
     """
     name = localnet_switch(view.name)
-    vlan = view.network["vlan"]
     return [
         switch(view, name, switch_config(view.subnets()), view.external_ids(role=True)),
         switch_port(
             view, name, localnet_port(view.name), type="localnet", addresses={"unknown"},
-            options={"network_name": view.network["physical_network"]}, tag_request={vlan} if vlan else set(),
+            options={"network_name": view.network["physical_network"]}, **vlan_columns(view.network["vlan"] or None),
         ),
     ]  # fmt: skip
