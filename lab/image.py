@@ -117,9 +117,17 @@ def locked(path):
         with open(path, "w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
             # The previous owner may have removed the file: then this lock would not exclude other processes.
-            if path.exists() and path.stat().st_ino == os.fstat(handle.fileno()).st_ino:
+            if _inode(path) == os.fstat(handle.fileno()).st_ino:
                 yield
                 return
+
+
+def _inode(path):
+    """Its number, None when it does not exist."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 @contextlib.contextmanager

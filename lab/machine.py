@@ -5,8 +5,9 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 
-from lab import processes
+from lab import processes, ssh
 from lab.config import MACHINE_MAC, MACHINE_NUMBER, memory_megabytes
 from lab.errors import LabError
 from lab.image import pack, run
@@ -92,7 +93,8 @@ def make_initramfs(image, files, target):
 def launch(pid_file, argv, log, monitor):
     """Start QEMU and return a connection to its monitor."""
     processes.start(pid_file, argv, log)
-    for _ in range(5):
+    deadline = time.monotonic() + ssh.PATIENCE
+    while time.monotonic() < deadline:
         try:
             return Monitor(monitor, patience=6)
         except LabError:

@@ -79,7 +79,7 @@ class Driver:
             return
         argv = ["unshare", "--net", "--mount", "--propagation=private", "sleep", "infinity"]
         pid = processes.start(self.holder_file, argv, self.lab.logs / "holder.log")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + ssh.PATIENCE
         while Path(f"/proc/{pid}/comm").read_text().strip() != "sleep":
             if time.monotonic() > deadline:
                 raise LabError("the lab's namespaces were not made", f"read {self.lab.logs / 'holder.log'}")
@@ -164,7 +164,7 @@ class Driver:
         for host in HOSTS:
             processes.kill(self.pid_file(host))
         if self.connected():
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + processes.PATIENCE
             while self._remove_cgroups() and time.monotonic() < deadline:
                 time.sleep(0.05)
         processes.kill(self.holder_file)

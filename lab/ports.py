@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports of this machine behind which ssh of the hosts is."""
 
+import random
 import socket
+from pathlib import Path
+
+# Of which the kernel takes ports for programs that ask for any.
+RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+FIRST, LAST = 20000, 65535
 
 
 def free():
-    """A port that no program listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that no program listens on, and none that the kernel gives to another one before ours listens there."""
+    lowest, highest = map(int, RANGE.read_text().split())
+    ports = [port for port in range(FIRST, LAST + 1) if not lowest <= port <= highest] or range(FIRST, LAST + 1)
+    while taken(port := random.choice(ports)):
+        pass
+    return port
 
 
 def taken(port):

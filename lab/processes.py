@@ -16,6 +16,8 @@ import time
 from lab.errors import LabError
 
 BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
+# Seconds that a killed process may take to end: the kernel frees its memory meanwhile, on a busy machine slowly.
+PATIENCE = 120
 
 
 def stat(pid):
@@ -92,7 +94,7 @@ def descendants(pid):
     return found
 
 
-def kill(pid_file, patience=10):
+def kill(pid_file, patience=PATIENCE):
     """Kill a process and its descendants, and remove its pid file."""
     pid = running(pid_file)
     if pid is not None:

@@ -48,7 +48,7 @@ class Monitor:
                 return answer["return"]
         raise LabError(f"QEMU ended during {command}", "read the host's log")
 
-    def _finish_migration(self, patience=120):
+    def _finish_migration(self, patience=600):
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             status = self.execute("query-migrate").get("status")

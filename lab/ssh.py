@@ -9,7 +9,7 @@ import time
 from lab.errors import LabError
 
 # Waits are generous: a busy machine under software emulation takes several times what an idle one does.
-PATIENCE = 180
+PATIENCE = 600
 
 
 def write_config(path, key, sockets, endpoints):

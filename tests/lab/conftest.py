@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 REPORT = Path(os.environ.get("LAB_REPORT") or ROOT / "report")
 NODES = ("node1", "node2", "node3")
 MANIFESTS = ROOT / "inventories" / "lab" / "manifests"
+# Seconds that a command on a host may take, or that something is waited for; only what hangs reaches them.
+PATIENCE = 600
 _RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.MULTILINE)
 
 
@@ -81,8 +84,20 @@ class Lab:
         """Run a command on a host, which may fail."""
         return subprocess.run(
             ["ssh", "-F", str(self.directory / "ssh_config"), host, *command],
-            capture_output=True, text=True, check=False, timeout=60,
+            capture_output=True, text=True, check=False, timeout=PATIENCE,
         )  # fmt: skip
+
+    def wait_for_answers(self, host: str, namespace: str, *addresses: str) -> None:
+        """Wait until each address has answered an echo request from a network namespace of a host.
+
+        On a busy machine a packet may be lost, or come late.
+        """
+        deadline = time.monotonic() + PATIENCE
+        for address in addresses:
+            ping = ("ip", "netns", "exec", namespace, "ping", "-n", "-c1", "-W5", address)
+            while (done := self.try_ssh(host, *ping)).returncode:
+                assert time.monotonic() < deadline, f"{host} {namespace}: {address}: {done.stdout}{done.stderr}"
+                time.sleep(0.2)
 
     def verb(self, *arguments: str) -> None:
         """Run a verb of the lab's own program."""

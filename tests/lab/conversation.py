@@ -14,9 +14,11 @@ import selectors
 import socket
 import struct
 import sys
+import time
 
 ECHO = {4: (8, 0, socket.IPPROTO_ICMP), 6: (128, 129, socket.IPPROTO_ICMPV6)}
-TIMEOUT = 10
+# Seconds until there is no answer any more, which only what is broken reaches, and until a packet is sent again.
+TIMEOUT, AGAIN = 300, 2
 # Linux's numbers (ip(7), ipv6(7)).
 MTU_DISCOVER = {4: (socket.IPPROTO_IP, 10), 6: (socket.IPPROTO_IPV6, 23)}
 PATH_MTU = {4: (socket.IPPROTO_IP, 14), 6: (socket.IPPROTO_IPV6, 24)}
@@ -71,7 +73,10 @@ def serve(port, *addresses):
 
 
 def answer(opened, how, data, address):
-    """Send the client its address as seen from here; `give N` gets N bytes after that, over TCP, or in one datagram."""
+    """Send the client its address as seen from here; `give N` gets N bytes after that, over TCP, or in one datagram.
+
+    A datagram of N bytes that the kernel refuses to send is answered by the address alone.
+    """
     asked = data.decode()
     print(json.dumps([how, asked, peer(address)]), flush=True)
     reported = json.dumps([asked, peer(address)]).encode()
@@ -86,6 +91,7 @@ def answer(opened, how, data, address):
             opened.sendto(reported.ljust(int(count)), address)
         except OSError as error:
             print(json.dumps(["refused", asked, error.errno]), flush=True)
+            opened.sendto(reported, address)
     else:
         opened.sendto(reported, address) if how == "udp" else opened.sendall(reported)
 
@@ -94,8 +100,8 @@ def talk(name, target, port, own_port, identifier):
     """Ask by TCP, UDP and echo, twice, with everything open in between."""
     tcp = socket.socket(number(target), socket.SOCK_STREAM)
     udp = socket.socket(number(target), socket.SOCK_DGRAM)
-    for opened in (tcp, udp):
-        opened.settimeout(TIMEOUT)
+    for opened, seconds in ((tcp, TIMEOUT), (udp, AGAIN)):
+        opened.settimeout(seconds)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind(("", own_port))
     tcp.connect((target, port))
@@ -103,11 +109,38 @@ def talk(name, target, port, own_port, identifier):
         said = {"own": tcp.getsockname()[0]}
         for how, opened in (("tcp", tcp), ("udp", udp)):
             asked = f"{name} {how} {turn}"
-            opened.send(asked.encode()) if how == "tcp" else opened.sendto(asked.encode(), (target, port))
-            said[how] = json.loads(opened.recv(65535))
+            if how == "tcp":
+                opened.sendall(asked.encode())
+                said[how] = json.loads(opened.recv(65535))
+            else:
+                # An answer to the question of before, which was sent again, may come late.
+                late = f"{name} {how} {turn - 1}"
+                said[how] = repeated(
+                    lambda text=asked: udp.sendto(text.encode(), (target, port)),
+                    lambda: json.loads(udp.recv(65535)),
+                    lambda said, late=late: said[0] != late,
+                )
         said["icmp"] = echo(target, identifier, turn, f"{name} icmp {turn}")
         print(json.dumps(said), flush=True)
         sys.stdin.readline()
+
+
+def repeated(send, receive, accepted):
+    """Send until something is received that is accepted, and return it: a packet may be lost, or come late."""
+    end = time.monotonic() + TIMEOUT
+    while time.monotonic() < end:
+        try:
+            send()
+            while time.monotonic() < end:
+                found = receive()
+                if accepted(found):
+                    return found
+        except TimeoutError:
+            continue
+        except OSError:
+            # No route for a moment, or an ICMP error.
+            time.sleep(AGAIN)
+    raise TimeoutError
 
 
 def hold(name, target, port, count):
@@ -118,7 +151,7 @@ def hold(name, target, port, count):
     """
     kept = []
     for _number in range(count):
-        opened = socket.create_connection((target, port), timeout=60)
+        opened = socket.create_connection((target, port), timeout=TIMEOUT)
         opened.sendall(f"{name} hold".encode())
         kept.append((opened, json.loads(opened.recv(65535))[1][0]))
     print(json.dumps([source for _opened, source in kept]), flush=True)
@@ -154,24 +187,30 @@ def echo(target, identifier, sequence, text):
     """Return the text that came back with our identifier."""
     asked, reported, protocol = ECHO[family(target)]
     opened = socket.socket(number(target), socket.SOCK_RAW, protocol)
-    opened.settimeout(TIMEOUT)
+    opened.settimeout(AGAIN)
     packet = struct.pack("!BBHHH", asked, 0, 0, identifier, sequence) + text.encode().ljust(64)
     if family(target) == 4:
         total = sum(struct.unpack(f"!{len(packet) // 2}H", packet))
         total = (total >> 16) + (total & 0xFFFF)
         packet = packet[:2] + struct.pack("!H", ~(total + (total >> 16)) & 0xFFFF) + packet[4:]
-    opened.sendto(packet, (target, 0))
-    while True:
+
+    def receive():
         data = opened.recv(2048)
         data = data[20:] if family(target) == 4 else data
-        kind, _code, _sum, who, _sequence = struct.unpack("!BBHHH", data[:8])
-        if (kind, who) == (reported, identifier):
-            return data[8:].decode().rstrip()
+        return *struct.unpack("!BBHHH", data[:8]), data[8:].decode(errors="replace").rstrip()
+
+    # Not by its sequence, which the answer to another's question may have as well; an earlier one of ours may be late.
+    found = repeated(
+        lambda: opened.sendto(packet, (target, 0)),
+        receive,
+        lambda one: (one[0], one[3]) == (reported, identifier) and one[4] >= sequence,
+    )
+    return found[5]
 
 
 def fetch(name, target, port, count):
     """Have the other end send so many bytes over one TCP connection; print how many came."""
-    with socket.create_connection((target, port), timeout=60) as opened:
+    with socket.create_connection((target, port), timeout=TIMEOUT) as opened:
         opened.sendall(f"{name} give {count}".encode())
         left = count
         while left and (data := opened.recv(65536)):
@@ -180,18 +219,17 @@ def fetch(name, target, port, count):
 
 
 def receive(name, target, port, size):
-    """Ask for a datagram of a size, not to be fragmented, until one comes or it is refused twice; print its length."""
+    """Ask for a datagram of a size, not to be fragmented, until one comes or its kernel refuses to send it.
+
+    Print its length, 0 when it was refused.
+    """
     with socket.socket(number(target), socket.SOCK_DGRAM) as opened:
-        opened.settimeout(2)
+        opened.settimeout(AGAIN)
         opened.connect((target, port))
-        for _attempt in range(3):
-            opened.send(f"{name} give {size}".encode())
-            try:
-                print(json.dumps(len(opened.recv(65535))), flush=True)
-                return
-            except TimeoutError:
-                continue
-        print("0", flush=True)
+        data = repeated(
+            lambda: opened.send(f"{name} give {size}".encode()), lambda: opened.recv(65535), lambda _data: True
+        )
+        print(json.dumps(len(data) if len(data) >= size else 0), flush=True)
 
 
 if __name__ == "__main__":

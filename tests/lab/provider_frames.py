@@ -3,7 +3,7 @@
 
 `watch` prints a line for each IP packet and each ARP packet that an interface receives, whatever its destination,
 until its input ends. `send` sends segments that belong to no connection, which connection tracking finds invalid and
-does not translate, and a datagram after them, which it translates.
+does not translate, and a datagram after them, which it translates; it repeats both until its input ends.
 """
 
 import contextlib
@@ -16,6 +16,8 @@ import sys
 
 IPV4, ARP, IPV6, VLAN = 0x0800, 0x0806, 0x86DD, 0x8100
 ALL_PROTOCOLS = 0x0003
+# Seconds until what was sent is sent again.
+AGAIN = 2
 # linux/if_packet.h: SOL_PACKET, PACKET_ADD_MEMBERSHIP, PACKET_MR_PROMISC
 PROMISCUOUS = (263, 1, 1)
 # Flags of segments: SYN and ACK, FIN and ACK, RST, RST and ACK, and none.
@@ -23,12 +25,12 @@ FLAGS = (0x12, 0x11, 0x04, 0x14, 0x00)
 
 
 def described(frame):
-    """Return EtherType, source and destination address, and the destination port of UDP and TCP (else 0)."""
+    """Return EtherType, source and destination address, destination port of UDP and TCP (else 0), text of UDP."""
     (kind,), body = struct.unpack_from("!H", frame, 12), frame[14:]
     if kind == VLAN:
         (kind,), body = struct.unpack_from("!H", frame, 16), frame[18:]
     if kind == ARP:
-        return ["arp", socket.inet_ntoa(body[14:18]), socket.inet_ntoa(body[24:28]), 0]
+        return ["arp", socket.inet_ntoa(body[14:18]), socket.inet_ntoa(body[24:28]), 0, ""]
     if kind == IPV4:
         start, protocol = (body[0] & 15) * 4, body[9]
         source, target = socket.inet_ntoa(body[12:16]), socket.inet_ntoa(body[16:20])
@@ -38,7 +40,11 @@ def described(frame):
     else:
         return None
     ports = protocol in (socket.IPPROTO_TCP, socket.IPPROTO_UDP)
-    return ["ip", source, target, struct.unpack_from("!H", body, start + 2)[0] if ports else 0]
+    text = ""
+    if protocol == socket.IPPROTO_UDP:
+        (length,) = struct.unpack_from("!H", body, start + 4)
+        text = body[start + 8 : start + length].decode(errors="replace")
+    return ["ip", source, target, struct.unpack_from("!H", body, start + 2)[0] if ports else 0, text]
 
 
 def watch(interface):
@@ -59,17 +65,21 @@ def watch(interface):
             return
 
 
-def send(target, port):
-    """Send the segments and the datagram; print the address that they are sent from."""
+def send(target, port, text):
+    """Print the address that is sent from, and send the segments and the datagram with a text, again and again."""
     family = socket.AF_INET6 if ":" in target else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as datagrams:
         datagrams.connect((target, port))
         own = datagrams.getsockname()[0]
+        print(json.dumps(own), flush=True)
         with socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_TCP) as segments:
-            for number, flags in enumerate(FLAGS):
-                segments.sendto(segment(family, own, target, 30000 + number, port, flags), (target, 0))
-        datagrams.send(b"last")
-    print(json.dumps(own), flush=True)
+            readable = []
+            while not readable:
+                with contextlib.suppress(OSError):
+                    for number, flags in enumerate(FLAGS):
+                        segments.sendto(segment(family, own, target, 30000 + number, port, flags), (target, 0))
+                    datagrams.send(text.encode())
+                readable = select.select([sys.stdin], [], [], AGAIN)[0]
 
 
 def segment(family, source, target, own_port, port, flags):

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 from contextlib import suppress
 
-from tests.lab.conftest import ROOT
+from tests.lab.conftest import PATIENCE, ROOT
 
 
 class RemoteProgram:
@@ -41,5 +41,5 @@ class RemoteProgram:
         with suppress(BrokenPipeError):
             self.process.stdin.close()
         lines = [json.loads(line) for line in self.process.stdout]
-        self.process.wait(30)
+        self.process.wait(PATIENCE)
         return lines

@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
-from tests.lab.conftest import MANIFESTS, ROOT
+from tests.lab.conftest import MANIFESTS, PATIENCE, ROOT
 from tests.lab.green_network import GREEN
 from tests.lab.test_coil import own
 
@@ -94,7 +94,8 @@ def test_a_name_opens_the_firewall_for_its_addresses(lab, own, named):
 
     # The resolver stops and starts with the service of the host.
     lab.ssh("node2", "systemctl", "stop", "heddle-host")
-    assert lab.try_ssh("node2", "systemctl", "is-active", "--quiet", "heddle-dns-names").returncode
+    is_active = ("systemctl", "is-active", "--quiet", "heddle-dns-names")
+    assert any(lab.try_ssh("node2", *is_active).returncode for _attempt in attempts(PATIENCE))
     lab.ssh("node2", "systemctl", "start", "heddle-host")
     # What the name has no more counts until its answer has expired, and for a minute.
     publish(lab, ["A", 5, f"{own['prefix']}.2.77"])
@@ -116,7 +117,7 @@ def test_workloads_ask_the_name_servers_of_their_node(lab, own, named):
         own_address = lab.ssh("node2", *inside, workload.partition("_")[2])
         addresses = lab.ssh("node2", "ip", "-4", "netns", "exec", workload, "hostname", "-I").split()
         assert own_address.strip() in addresses
-        for _attempt in attempts(60):
+        for _attempt in attempts(PATIENCE):
             # A datagram may be lost on the first way to the server.
             found = lab.try_ssh("node2", *inside, NAME)
             if not found.returncode:

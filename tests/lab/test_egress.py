@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests.lab.conftest import MANIFESTS, NODES, REPORT, Lab
 from tests.lab.remote_program import RemoteProgram
-from tests.lab.test_coil import POOL, kernel_state, own, router
+from tests.lab.test_coil import POOL, kernel_state, own, router, wait_for
 
 __all__ = ["own", "router"]
 PORT = 7700
@@ -95,16 +94,7 @@ def wait_for_answers(lab: Lab, own: dict[str, str]) -> None:
     """Wait until every client has an answer from the external host over both families."""
     targets = (f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20")
     places = [*(("coil", node) for node in NODES), *(("inner", node) for node in NODES[:2])]
-    left = [(node, f"{where}_{where[0]}{node[-1]}", target) for where, node in places for target in targets]
-    for _attempt in attempts(60):
-        left = [
-            (node, inside, target)
-            for node, inside, target in left
-            if lab.try_ssh(node, "ip", "netns", "exec", inside, "ping", "-nc1", "-W1", target).returncode
-        ]
-        if not left:
-            return
-    pytest.fail(f"no answer: {left}")
+    wait_for(lab, [(node, f"{where}_{where[0]}{node[-1]}", target) for where, node in places for target in targets])
 
 
 def test_a_second_run_changes_nothing_and_the_audit_passes(lab, clients, own):

@@ -10,7 +10,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from .conftest import ROOT
+from .conftest import PATIENCE, ROOT
 
 SOURCES = (
     "collections/ansible_collections/heddle/ovn/plugins",
@@ -52,7 +52,7 @@ def test_kernel_engine_tests_pass_on_a_host(lab):
         subprocess.run([*ssh, "tar", "-xzf", "-", "-C", folder], input=archive(), check=True)
         words = ["cd", folder, "&&", "PYTHONPATH=site", "python3", "-m", "pytest", "-p", "no:cacheprovider", *TESTS]
         words += ["-k", shlex.quote(CHOSEN)]
-        done = subprocess.run([*ssh, *words], capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run([*ssh, *words], capture_output=True, text=True, check=False, timeout=PATIENCE)
         print(done.stdout)
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr
         assert " passed" in done.stdout

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from tests.lab.conftest import MANIFESTS, REPORT
+from tests.lab.conftest import MANIFESTS, PATIENCE, REPORT
 from tests.lab.remote_program import RemoteProgram
 
 PORT, OWN_PORT, IDENTIFIER = 7001, 40000, 4242
@@ -273,7 +273,7 @@ def test_reported_kernel_changes_are_repaired_without_a_playbook(lab):
     for name, what in tampering(lab).items():
         if name in REPORTED:
             tamper(lab, {name: what})
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + PATIENCE
             while (shown := lab.try_ssh("node2", "heddle-host", "diff")).returncode:
                 assert time.monotonic() < deadline, (name, shown.stdout)
                 time.sleep(0.5)

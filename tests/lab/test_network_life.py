@@ -78,11 +78,6 @@ def unchanged(lab, manifests):
     assert set(run.changed.values()) == {0}, run.output[-8000:]
 
 
-def ping(lab, node, namespace, *addresses):
-    for address in addresses:
-        lab.ssh(node, "ip", "netns", "exec", namespace, "ping", "-c1", "-W5", address)
-
-
 def test_network_in_use_works_until_its_last_workload_is_deleted(lab, manifests):
     before, hosts = lab.dump(), kernel(lab)
     green, key = manifests / "green.yml", "UserDefinedNetwork/green/net"
@@ -97,8 +92,8 @@ def test_network_in_use_works_until_its_last_workload_is_deleted(lab, manifests)
     assert lab.dump() == before
     added = lab.play("networks.yml", manifests=manifests)
     assert all(added.changed[node] for node in NODES)
-    ping(lab, "node1", "green_g1", "10.0.0.4", "fd00:10::4")
-    ping(lab, "node3", "green_g3", "10.0.0.3", "fd00:10::3")
+    lab.wait_for_answers("node1", "green_g1", "10.0.0.4", "fd00:10::4")
+    lab.wait_for_answers("node3", "green_g3", "10.0.0.3", "fd00:10::3")
     lab.play("status.yml", manifests=manifests)
     report = status()
     assert condition_of(report, key)["NetworkReady"]["status"] == "True"
@@ -112,7 +107,7 @@ def test_network_in_use_works_until_its_last_workload_is_deleted(lab, manifests)
     deleting = lab.play("networks.yml", manifests=manifests)
     assert "delete UserDefinedNetwork/green/net when its last user is gone" in deleting.output
     assert lab.dump() == applied
-    ping(lab, "node1", "green_g1", "10.0.0.4", "fd00:10::4")
+    lab.wait_for_answers("node1", "green_g1", "10.0.0.4", "fd00:10::4")
     report = status()
     assert condition_of(report, key)["NetworkCreated"]["reason"] == "SyncError"
     assert "deletionTimestamp" in report["objects"][key]["metadata"]
@@ -146,8 +141,8 @@ def test_two_cluster_networks_that_select_one_namespace(lab, manifests):
     assert "already exist in namespace space-c" in condition_of(report, second)["NetworkCreated"]["message"]
     assert {condition_of(report, key)["NetworkReady"]["status"] for key in (first, second)} == {"True"}
     # Both networks give the same addresses: who answers shows which network it is.
-    ping(lab, "node1", "space-a_w", "10.0.0.4", "fd00:10::4")
-    ping(lab, "node3", "space-d_w", "10.0.0.4", "fd00:10::4")
+    lab.wait_for_answers("node1", "space-a_w", "10.0.0.4", "fd00:10::4")
+    lab.wait_for_answers("node3", "space-d_w", "10.0.0.4", "fd00:10::4")
     lab.play("verify.yml", manifests=manifests)
 
     (manifests / "spaces.yml").unlink()

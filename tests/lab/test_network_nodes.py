@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from tests.lab.conftest import MANIFESTS, NODES
-from tests.lab.test_network_life import SPACE, WORKLOAD, condition_of, kernel, ping, status, unchanged
+from tests.lab.test_network_life import SPACE, WORKLOAD, condition_of, kernel, status, unchanged
 
 LAYER2 = """
 apiVersion: k8s.ovn.org/v1
@@ -88,7 +88,7 @@ def test_a_network_follows_its_workloads(lab, manifests):
         }
         for place, other in ((1, 3), (3, 1)):
             targets = (address.partition("/")[0] for address in interfaces[other])
-            ping(lab, f"node{place}", f"{name}_w{place}", *targets)
+            lab.wait_for_answers(f"node{place}", f"{name}_w{place}", *targets)
     assert not traces(lab, "node2")
     assert hosts_of(lab)["node2"] == before["node2"]
     unchanged(lab, manifests)
@@ -113,11 +113,10 @@ def test_a_virtual_machine_brings_its_network_to_its_target(lab, manifests):
     (machine,) = status()["workloads"]["flat/vm"]["interfaces"]
     # It may still boot.
     reached = [address.partition("/")[0] for address in machine["addresses"]]
-    for address in reached:
-        lab.ssh("node1", "ip", "netns", "exec", "flat_w1", "ping", "-c1", "-w50", address)
+    lab.wait_for_answers("node1", "flat_w1", *reached)
 
     lab.play("migrate_workload.yml", "-e", "workload=flat/vm", "-e", "to=node3")
-    ping(lab, "node1", "flat_w1", *reached)
+    lab.wait_for_answers("node1", "flat_w1", *reached)
     assert {node: bool(traces(lab, node)) for node in NODES} == {"node1": True, "node2": False, "node3": True}
     assert hosts_of(lab)["node2"] == before["node2"]
     lab.play("audit.yml", manifests=manifests)

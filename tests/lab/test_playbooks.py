@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests import supervised
-from tests.lab.conftest import MANIFESTS, ROOT
+from tests.lab.conftest import MANIFESTS, PATIENCE, ROOT
 from tests.lab.green_network import NAMESPACE, NETWORK
 
 # What is in the namespace: its network, and a workload on each of two nodes.
@@ -95,7 +95,7 @@ def test_unreachable_host_is_completed_by_the_next_run(lab, manifests):
     (manifests / "green.yml").write_text(SEPARATE)
     lab.verb("kill", "node3")
     try:
-        run = lab.play("networks.yml", "--timeout", "10", manifests=manifests, success=False)
+        run = lab.play("networks.yml", "--timeout", "60", manifests=manifests, success=False)
     finally:
         lab.verb("start", "node3")
     assert run.code != 0
@@ -104,12 +104,12 @@ def test_unreachable_host_is_completed_by_the_next_run(lab, manifests):
     assert "green_g1" in lab.ssh("node1", "ip", "netns", "list")
 
     lab.play("networks.yml", manifests=manifests)
-    lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
+    lab.wait_for_answers("node1", "green_g1", "10.0.0.4")
     (manifests / "green.yml").unlink()
     lab.play("networks.yml", manifests=manifests)
     # Soon after its start ovn-controller keeps patch ports that it does not need any more (OVN, `patch.c`), until it
     # looks again.
-    for _attempt in attempts(60):
+    for _attempt in attempts(PATIENCE):
         lab.ssh("node3", "ovn-appctl", "-t", "ovn-controller", "inc-engine/recompute")
         if lab.dump() == before:
             break
@@ -141,7 +141,7 @@ def test_killed_runs_are_completed_by_the_next_one(lab, manifests):
             run.send_signal(signal.SIGKILL)
             run.stdout.close()
     lab.play("networks.yml", manifests=manifests)
-    lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
+    lab.wait_for_answers("node1", "green_g1", "10.0.0.4")
     assert set(lab.play("networks.yml", manifests=manifests).changed.values()) == {0}
     lab.play("networks.yml")
 
@@ -153,7 +153,7 @@ def test_partially_applied_host_is_completed_by_the_same_run(lab, manifests):
         killed = pool.submit(lab.ssh, "node3", KILL_THE_WRITER)
         lab.play("networks.yml", manifests=manifests)
         killed.result()
-    lab.ssh("node1", "ip", "netns", "exec", "green_g1", "ping", "-c1", "-W5", "10.0.0.4")
+    lab.wait_for_answers("node1", "green_g1", "10.0.0.4")
     assert set(lab.play("networks.yml", manifests=manifests).changed.values()) == {0}
     lab.play("networks.yml")
 

@@ -69,13 +69,14 @@ def test_no_tenant_address_on_the_provider_network(lab, number):
     try:
         assert watched.line() == "ready"
         for name, (node, namespace) in chosen.items():
-            one = RemoteProgram(lab, node, "provider_frames.py", "send", external(number), PORT, namespace=namespace)
+            words = ("send", external(number), PORT, name)
+            one = RemoteProgram(lab, node, "provider_frames.py", *words, namespace=namespace)
             assert is_internal(one.line(), internal), name
-            one.end()
             # The datagram is sent last: what was sent before it has arrived when it has.
             own = own_addresses(plan, name, node, number)
-            while seen[-1:] not in [[["ip", address, external(number), PORT]] for address in own]:
+            while seen[-1:] not in [[["ip", address, external(number), PORT, name]] for address in own]:
                 seen.append(watched.line())
+            one.end()
             leaked = [frame for frame in seen if is_internal(frame[1], internal) or is_internal(frame[2], internal)]
             assert not leaked, f"{name} on {node}"
             seen.clear()

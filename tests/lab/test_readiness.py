@@ -10,7 +10,7 @@ import shutil
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
-from tests.lab.conftest import MANIFESTS
+from tests.lab.conftest import MANIFESTS, PATIENCE
 from tests.lab.green_network import GREEN
 
 TENANT = (
@@ -90,9 +90,9 @@ def test_a_workload_is_an_endpoint_while_its_probe_succeeds(lab, manifests):
     # The probes stop and start with the service of the host.
     probes = ("systemctl", "is-active", "--quiet", "heddle-probes")
     lab.ssh("node1", "systemctl", "stop", "heddle-host")
-    assert lab.try_ssh("node1", *probes).returncode
+    assert any(lab.try_ssh("node1", *probes).returncode for _attempt in attempts(PATIENCE))
     lab.ssh("node1", "systemctl", "start", "heddle-host")
-    for _attempt in attempts(600):
+    for _attempt in attempts(PATIENCE):
         if not lab.try_ssh("node1", *probes).returncode:
             break
     lab.ssh("node1", *probes)

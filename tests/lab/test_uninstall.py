@@ -96,7 +96,7 @@ def confirmed(answer: str) -> str:
     environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "HEDDLE_LOG_DIRECTORY": ""}
     program, *arguments = supervised([ROOT / "scripts" / "play", *arguments])
     with pexpect.spawn(
-        program, arguments, cwd=ROOT, env=environment, encoding="utf-8", timeout=300, dimensions=(50, 200)
+        program, arguments, cwd=ROOT, env=environment, encoding="utf-8", timeout=1800, dimensions=(50, 200)
     ) as terminal:
         terminal.expect(f"Remove Heddle from {NODE}[?] yes continues, anything else stops")
         terminal.sendline(answer)

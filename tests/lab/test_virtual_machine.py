@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests import supervised
-from tests.lab.conftest import NODES, ROOT
+from tests.lab.conftest import NODES, PATIENCE, ROOT
 from tests.lab.tenants import egress_ip
 from tests.lab.test_coil import own
 from tests.lab.vm import (
@@ -55,7 +55,7 @@ def identity(vm, node: str) -> dict:
     """What must be the same on every host, as seen inside the VM."""
     reported = vm.inside(
         node,
-        "".join(f"ping -c 1 -W 5 {gateway} >/dev/null; " for gateway in GATEWAYS)
+        "".join(f"until ping -c 1 -W 5 {gateway} >/dev/null; do sleep 0.2; done; " for gateway in GATEWAYS)
         + "ip -o address show eth0; echo /; ip route show default; ip -6 route show default; echo /;"
         + "ip neigh; ip -6 neigh; cat /sys/class/net/eth0/address",
     )
@@ -75,8 +75,7 @@ def identity(vm, node: str) -> dict:
 def reach(lab) -> None:
     """Packets from both watchers, in both families and both directions."""
     for namespace, host in WATCHERS.items():
-        pings = " && ".join(f"ping -c2 -i0.2 -W5 {address}" for address in ADDRESSES)
-        lab.ssh(host, f"ip netns exec {namespace} sh -c '{pings}'")
+        lab.wait_for_answers(host, namespace, *ADDRESSES)
 
 
 def test_guest_gets_its_identity_by_dhcp_and_renews_leases(lab, vm):
@@ -92,7 +91,7 @@ def test_guest_gets_its_identity_by_dhcp_and_renews_leases(lab, vm):
     reported = vm.inside(
         "node1",
         "rm -f /run/eth0.renew; kill -USR1 $(pidof udhcpc);"
-        " for turn in 1 2 3 4 5 6 7 8 9 10; do [ -e /run/eth0.renew ] && break; sleep 1; done;"
+        " until [ -e /run/eth0.renew ]; do sleep 1; done;"
         " cat /run/eth0.renew; echo ---; cat /run/eth0.v6.bound; hostname",
     )
     four, six = (
@@ -169,14 +168,16 @@ def moved_with_connections(vm: Machine, here: str, there: str, own: dict) -> lis
     echoes = "; ".join(f"ping -c 10 -i 0.2 {address} >/dev/null" for address in external.values())
     vm.inside(here, echoes)
     flows = ExternalFlows(vm, here, external)
-    assert any(len(received(vm.lab)) == len(EXTERNAL) for _attempt in attempts(120)), "lasting connections are missing"
+    assert any(len(received(vm.lab)) == len(EXTERNAL) for _attempt in attempts(PATIENCE)), (
+        "lasting connections are missing"
+    )
     flows.phase(here)
     vm.move(there)
     flows.phase(there)
     moved = received(vm.lab)
     vm.inside(there, echoes)
     # On each of them data arrives that was sent after the move.
-    assert any(all(received(vm.lab).get(one, 0) > old for one, old in moved.items()) for _attempt in attempts(120))
+    assert any(all(received(vm.lab).get(one, 0) > old for one, old in moved.items()) for _attempt in attempts(PATIENCE))
     return flows.stop(there)
 
 
@@ -193,14 +194,14 @@ def test_vm_restarts_after_qemu_death_and_host_reboot(lab, vm):
     (here,) = vm.runs_on()
     first = lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip()
     lab.ssh(here, "kill", "-KILL", first)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip() in ("0", first):
         assert time.monotonic() < deadline, "systemd did not start it again"
     vm.wait_for_addresses(here)
     assert lab.ssh(here, "systemctl", "show", "--property=MainPID", "--value", UNIT).strip() not in ("0", first)
     reach(lab)
     lab.verb("reboot", here)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while vm.runs_on() != [here]:
         assert time.monotonic() < deadline
     vm.wait_for_addresses(here)

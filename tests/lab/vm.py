@@ -12,7 +12,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from tests.lab.conftest import ROOT
+from tests.lab.conftest import PATIENCE, ROOT
 
 DATA = ROOT / "tests" / "data" / "virtual_machine"
 NOTHING = ROOT / "molecule" / "manifests" / "none"
@@ -48,7 +48,7 @@ class Machine:
 
     def asked(self, nodes: str, command: str = "") -> dict[str, dict]:
         """The results of the hosts of a pattern, by host."""
-        arguments = {"workload": MACHINE, "timeout": 60, **({"command": command} if command else {})}
+        arguments = {"workload": MACHINE, "timeout": PATIENCE, **({"command": command} if command else {})}
         done = subprocess.run(
             [str(Path(sys.executable).parent / "ansible"), nodes, "--one-line",
              "--module-name", "heddle.ovn.virtual_machine_info", "--args", json.dumps(arguments)],
@@ -60,7 +60,7 @@ class Machine:
 
     def wait_for_addresses(self, node: str) -> None:
         """Wait until it has booted and has its leases; then it answers on a TCP port."""
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + PATIENCE
         while True:
             reported = self.inside(node, "ip -o address show eth0")
             if all(f"{address}/" in reported for address in ADDRESSES):
@@ -109,7 +109,7 @@ class Watchers:
         """Flow -> its figures."""
         found = {}
         for namespace, process in self.running.items():
-            answer, _nothing = process.communicate("\n", timeout=30)
+            answer, _nothing = process.communicate("\n", timeout=PATIENCE)
             found |= {f"{namespace} {name}": flow for name, flow in json.loads(answer).items()}
         return found
 
@@ -160,10 +160,10 @@ class ExternalFlows:
     def stop(self, node: str) -> list[dict]:
         """The figures of the flows, phase by phase; `node` has the VM now."""
         self.phase(node)
-        answer, _nothing = self.server.communicate(timeout=30)
+        answer, _nothing = self.server.communicate(timeout=PATIENCE)
         self.vm.inside(node, "rm -f /tmp/knocking; kill $(cat /tmp/pinging); rm /tmp/pinging")
         for client in self.clients:
-            client.communicate(timeout=30)
+            client.communicate(timeout=PATIENCE)
         return [
             {**flows, **{f"vm_{family}": {**flows[f"vm_{family}"], "echo": reported[family]} for family in reported}}
             for flows, reported in zip(json.loads(answer), self.echoes, strict=True)

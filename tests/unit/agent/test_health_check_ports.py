@@ -18,6 +18,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.health import hea
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.health.health_check_ports import HealthCheckPorts
 from ansible_collections.heddle.ovn.plugins.module_utils.render.services.health_checks import render_health_checks
 from ansible_collections.heddle.ovn.plugins.module_utils.types.health_check import HealthCheck
+from lab.ports import free
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 POOL = """---
@@ -104,12 +105,6 @@ def served(tmp_path):
     made.ports.close()
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 def asked(port: int, method: str = "GET", address: str = "127.0.0.1") -> tuple[int, bytes]:
     connection = http.client.HTTPConnection(address, port, timeout=60)
     connection.request(method, "/healthz")
@@ -118,7 +113,7 @@ def asked(port: int, method: str = "GET", address: str = "127.0.0.1") -> tuple[i
 
 
 def test_answers_are_those_of_service_proxies(served) -> None:
-    here, nowhere = free_port(), free_port()
+    here, nowhere = free(), free()
     served.wanted = {
         ("127.0.0.1", here): HealthCheck("red", "web", 2), ("::1", here): HealthCheck("red", "web", 2),
         ("127.0.0.1", nowhere): HealthCheck("red", "other", 0),
@@ -157,7 +152,7 @@ def few_descriptors():
 def test_without_descriptors_ports_wait_for_the_next_attempt(served, few_descriptors, monkeypatch) -> None:
     now = [100.0]
     monkeypatch.setattr(health_check_ports.time, "monotonic", lambda: now[0])
-    served.wanted = {(f"127.0.0.{number}", free_port()): HealthCheck("red", "web", 1) for number in range(1, 21)}
+    served.wanted = {(f"127.0.0.{number}", free()): HealthCheck("red", "web", 1) for number in range(1, 21)}
     few_descriptors()
     served.ports.follow()
     opened = len(served.ports.sources)
@@ -170,7 +165,7 @@ def test_without_descriptors_ports_wait_for_the_next_attempt(served, few_descrip
 
 
 def test_ports_follow_the_plan(served) -> None:
-    first, second = free_port(), free_port()
+    first, second = free(), free()
     served.wanted = {("127.0.0.1", first): HealthCheck("red", "web", 1)}
     served.ports.follow()
     assert [one.getsockname()[1] for one in served.ports.sources] == [first]

@@ -77,7 +77,7 @@ class Scene:
             made = daemon.Daemon(lambda: not self.over, "", str(self.path), self.said.append, self.ask)
             running = asyncio.ensure_future(made.run())
             playing = asyncio.ensure_future(scenario())
-            await asyncio.wait([running, playing], timeout=60, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([running, playing], timeout=600, return_when=asyncio.FIRST_COMPLETED)
             # A daemon that has ended shows its error here.
             assert not running.done() or running.result()
             await playing

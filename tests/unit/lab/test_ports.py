@@ -20,6 +20,19 @@ def test_port_in_use_is_detected(listener):
     assert not ports.taken(port := ports.free()), port
 
 
+def test_the_kernel_gives_no_other_program_a_free_port(listener):
+    """Between the choice of a port and the program that listens there, tests beside it open many sockets."""
+    lowest, highest = map(int, ports.RANGE.read_text().split())
+    assert lowest <= listener <= highest
+    assert not any(lowest <= ports.free() <= highest for _number in range(100))
+
+
+def test_a_port_is_found_where_the_kernel_gives_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(ports, "RANGE", tmp_path / "range")
+    ports.RANGE.write_text("1024\t65535\n")
+    assert not ports.taken(ports.free())
+
+
 def test_port_that_is_taken_is_replaced_and_others_stay(listener):
     free = ports.free()
     chosen = {"node1": listener, "node2": free}

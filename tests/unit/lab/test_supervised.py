@@ -19,7 +19,7 @@ from lab.processes import identity
 from tests import supervised
 
 # Seconds; only a failure takes as long.
-LIMIT = 60
+LIMIT = 600
 # Like ansible-playbook, whose workers are in sessions of their own. It ignores what it may ignore.
 PLAY = """#!/bin/sh
 trap '' HUP INT TERM

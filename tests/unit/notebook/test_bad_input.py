@@ -24,7 +24,7 @@ from heddle_notebook import Fleet, HeddleError, Lab, PlayFailed, Recorder, play 
 from lab.config import Network  # noqa: E402
 from tests.unit.notebook.test_driving import LOCAL, VARIABLES, ran, running  # noqa: E402
 
-PATIENCE = 60
+PATIENCE = 600
 # A port that nothing listens on.
 DOWN = {"ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_ssh_common_args": "-F /dev/null"}
 

@@ -252,7 +252,7 @@ def test_a_run_that_is_stopped_after_a_task_is_completed_by_the_next(tmp_path: P
         ran(tmp_path, *tasks, stop_after="Write")
     assert (tmp_path / "target").read_text() == "new\n"
     # A killed process is gone when the kernel has run it once more.
-    assert any(not running("ansible-playbook", str(tmp_path)) for _attempt in attempts(60, longest=0.2))
+    assert any(not running("ansible-playbook", str(tmp_path)) for _attempt in attempts(600, longest=0.2))
     assert not ran(tmp_path, copying(tmp_path)).tasks["changed"].any()
 
 

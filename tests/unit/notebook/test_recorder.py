@@ -24,7 +24,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel  
 from heddle_notebook import Fleet, Recorder, recorder  # noqa: E402
 from tests.fleet import write_report  # noqa: E402
 
-PATIENCE = 60
+PATIENCE = 600
 NAME = f"echoes{os.getpid()}"
 
 

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import json
 import os
-import socket
 import ssl
 import subprocess
 from dataclasses import replace
@@ -23,6 +22,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.probe_daemon.report imp
     wait_for_report,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.types.readiness_probe import Probe, Request
+from lab.ports import free
 
 # A busy machine may take some seconds to answer.
 TCP = Probe("tcpSocket", "red_web", "127.0.0.1", 0, None, (), delay=0, period=1, timeout=60, successes=1, failures=1)
@@ -63,16 +63,10 @@ def probed(probe: Probe, answer: bytes | None = None, secure: ssl.SSLContext | N
     return asyncio.run(run()), received
 
 
-def unused_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 def test_tcp() -> None:
     assert probed(TCP) == ("", b"")
     assert probed(replace(TCP, address="::1")) == ("", b"")
-    port = unused_port()
+    port = free()
     assert asyncio.run(attempt.attempt(replace(TCP, port=port))) == f"TCP 127.0.0.1:{port}: Connection refused"
 
 
@@ -161,7 +155,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_that_comes_and_goes_and_a_plan_without_probes(tmp_path: Path) -> None:
-    port = unused_port()
+    port = free()
     refused = (False, f"TCP 127.0.0.1:{port}: Connection refused")
     run = Run(tmp_path, {"red/web": replace(TCP, port=port)})
 
@@ -184,7 +178,7 @@ def test_a_server_that_comes_and_goes_and_a_plan_without_probes(tmp_path: Path) 
 
 
 def test_a_report_that_was_deleted_is_written_again_and_a_restart_keeps_it(tmp_path: Path) -> None:
-    port = unused_port()
+    port = free()
     probe = replace(TCP, port=port, period=3600)
     expected = {"red/web": (False, f"TCP 127.0.0.1:{port}: Connection refused")}
 
@@ -212,13 +206,16 @@ def test_a_report_that_was_deleted_is_written_again_and_a_restart_keeps_it(tmp_p
 
 def test_probes_go_on_without_a_report(tmp_path: Path) -> None:
     """As where /run is full."""
-    port = unused_port()
+    port = free()
     (tmp_path / "run").mkdir()
     run = Run(tmp_path / "run", {"red/web": replace(TCP, port=port)})
     (tmp_path / "run").rmdir()
 
     async def scenario() -> None:
         running = asyncio.ensure_future(run.daemon.run())
+        while not run.said:
+            assert not running.done()
+            await asyncio.sleep(0.02)
         await asyncio.sleep(0.2)
         assert not running.done()
         (tmp_path / "run").mkdir()
@@ -235,7 +232,7 @@ def test_waiting_ends_with_a_report_or_when_it_is_overdue(tmp_path: Path) -> Non
     path = str(tmp_path / "readiness.json")
     assert wait_for_report({"red/web": replace(TCP, timeout=0)}, 0.0, path) == {}
     assert wait_for_report({}, 3600.0, path) == {}
-    run = Run(tmp_path, {"red/web": replace(TCP, port=unused_port())})
+    run = Run(tmp_path, {"red/web": replace(TCP, port=free())})
 
     async def scenario() -> dict:
         running = asyncio.ensure_future(run.daemon.run())

@@ -30,6 +30,18 @@ def test_every_stage_can_begin_and_labs_are_removed_after_their_last_stage(names
         assert users <= {*removal.after}
 
 
+@pytest.mark.parametrize("variable", ["LAB_REPORT", "DRIVER LAB_NETWORK_PREFIX LAB_NETWORK_PREFIX6"])
+def test_labs_share_nothing(variable):
+    """Their stages run side by side; hosts of other drivers have no addresses on this machine."""
+    used: dict[str, set] = {}
+    for stage in stages_of(NAMES):
+        if "LAB_DIR" in stage.environment:
+            value = tuple(stage.environment.get(word) for word in variable.split())
+            used.setdefault(stage.environment["LAB_DIR"], set()).add(value)
+    assert all(len(values) == 1 for values in used.values())
+    assert len({value for (value,) in used.values()}) == len(used) > 2
+
+
 def test_a_lab_is_removed_before_stages_that_do_not_use_it():
     order = [stage.name for stage in stages_of([name for name in NAMES if not GROUPS[name].long])]
     assert order.index("remove the uml lab") == order.index("User Mode Linux: engines") + 1

@@ -19,6 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
     chosen_workloads,
     entrance_flows,
 )
+from lab.ports import free
 from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways, workload
 
 OUTSIDE = ["192.0.2.20", "2001:db8::20"]
@@ -94,15 +95,13 @@ def test_an_external_host_sends_by_the_plan_that_it_is_given(tmp_path):
         entry["ports"][0]["port"] = server.getsockname()[1]
         for node in plan["nodes"].values():
             node["gateway"]["addresses"] = []
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free()
         context = NodeContext("external", "/nonexistent", write=True, document=pack(plan))
         started = control.Request("started", port, 60, {"external": ["127.0.0.1"]})
         assert control.traffic(context, started, str(tmp_path))["changed"]
         file = tmp_path / "traffic-figures.json"
         try:
-            for _attempt in attempts(60):
+            for _attempt in attempts(600):
                 if file.exists() and any(one["sent"] for one in json.loads(file.read_text())["segments"]):
                     break
         finally:

@@ -6,13 +6,15 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
-from ansible_collections.heddle.ovn.plugins.module_utils.traffic import control, loop
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic import control, loop, senders
+from ansible_collections.heddle.ovn.plugins.module_utils.traffic import tally as tallies
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
     EAST_WEST,
     INTERVALS_MS,
@@ -27,6 +29,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.loss_table import traffic_table
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.losses import evaluate
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.tally import PATIENCE, Tally, bucket
+from lab.ports import free
 
 
 def reported(sent: int, answered: set[int], delay: float = 0.01) -> dict:
@@ -176,27 +179,39 @@ def test_the_table_has_every_way_and_step() -> None:
     assert all(step["step"] in text for step in STEPS)
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+# Seconds that only what hangs reaches.
+LIMIT = 600
 
 
 def loopback(*protocols: str) -> loop.Task:
     found = [Flow(NORTH_SOUTH, one, "n", "n/a", "n/b", 4, "127.0.0.1", INTERVALS_MS[one]) for one in protocols]
-    return loop.Task(found, [Answerer("n/b", None, "127.0.0.1")], {"n/a": None}, free_port())
+    return loop.Task(found, [Answerer("n/b", None, "127.0.0.1")], {"n/a": None}, free())
 
 
+@pytest.fixture
+def unhurried(monkeypatch) -> None:
+    """No answer is late, however long this process stands still."""
+    for module in (tallies, senders):
+        monkeypatch.setattr(module, "PATIENCE", LIMIT)
+
+
+def run_until(work: loop.Traffic, condition: Callable[[Tally], bool], *protocols: str) -> None:
+    """Run it until the condition holds for each flow of these protocols."""
+    thread = threading.Thread(target=work.run, args=(LIMIT,))
+    thread.start()
+    for _attempt in attempts(LIMIT):
+        found = [flow.protocol for flow, one in [*work.senders.items()] if condition(one.tally)]
+        if {*protocols} <= {*found}:
+            break
+    work.end()
+    thread.join()
+
+
+@pytest.mark.usefixtures("unhurried")
 def test_packets_and_connections_are_sent_and_answered(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(loop, "HEAD_START", 0.0)
     work = loop.Traffic(loopback(UDP, LONG, NEW), str(tmp_path / "figures.json"))
-    thread = threading.Thread(target=work.run, args=(30,))
-    thread.start()
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and sum(one.tally.answered > 3 for one in work.senders.values()) < 3:
-        time.sleep(0.01)
-    work.end()
-    thread.join()
+    run_until(work, lambda found: found.answered > 3, UDP, LONG, NEW)
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures["complete"]
     found = {one["protocol"]: one for one in figures["segments"]}
@@ -211,18 +226,19 @@ def test_missing_responder_is_loss_and_a_failed_connection(tmp_path, monkeypatch
     task = loopback(UDP, LONG, NEW)
     silent = loop.Task(task.flows, [], task.sources, task.port)
     work = loop.Traffic(silent, str(tmp_path / "figures.json"))
-    work.run(PATIENCE + 1)
+    run_until(work, lambda found: found.lost > 0, UDP, NEW)
     found = {one["protocol"]: one for one in json.loads((tmp_path / "figures.json").read_text())["segments"]}
     assert found[UDP]["lost"] == found[UDP]["sent"] > 0
     assert found[NEW]["lost"] == found[NEW]["sent"] > 0
     assert found[LONG]["connections"] == 0
 
 
+@pytest.mark.usefixtures("unhurried")
 def test_an_endpoint_that_refuses_a_connection_to_a_service_was_reached(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(loop, "HEAD_START", 0.0)
-    flow = replace(loopback(NEW).flows[0], kind=TO_SERVICE, port=free_port(), endpoints=("n/b",))
-    work = loop.Traffic(loop.Task([flow], [], {"n/a": None}, free_port()), str(tmp_path / "figures.json"))
-    work.run(PATIENCE + 1)
+    flow = replace(loopback(NEW).flows[0], kind=TO_SERVICE, port=free(), endpoints=("n/b",))
+    work = loop.Traffic(loop.Task([flow], [], {"n/a": None}, free()), str(tmp_path / "figures.json"))
+    run_until(work, lambda found: found.answered > 0, NEW)
     (found,) = json.loads((tmp_path / "figures.json").read_text())["segments"]
     assert (found["lost"], found["kind"]) == (0, TO_SERVICE)
     assert found["sent"] > 0
@@ -232,7 +248,7 @@ ON_OUTSIDE = NodeContext("external", "/nonexistent", write=True)
 
 
 def request(state: str) -> control.Request:
-    return control.Request(state, free_port(), 60, {"external": ["127.0.0.1"]})
+    return control.Request(state, free(), 60, {"external": ["127.0.0.1"]})
 
 
 def test_external_host_answers_until_it_is_stopped(tmp_path) -> None:
@@ -244,7 +260,7 @@ def test_external_host_answers_until_it_is_stopped(tmp_path) -> None:
         assert not control.traffic(ON_OUTSIDE, started, str(tmp_path))["changed"]
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
             one.settimeout(0.2)
-            for _attempt in range(50):
+            for _attempt in range(5 * LIMIT):
                 one.sendto(b"heddle?" + bytes(8), ("127.0.0.1", started.port))
                 try:
                     answer = one.recv(100)

@@ -19,6 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing import p
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import question, read_answer
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import Listener, open_listeners
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.processes import Responder
+from lab.ports import free
 
 ADDRESS = "127.0.0.1"
 
@@ -26,18 +27,16 @@ ADDRESS = "127.0.0.1"
 @pytest.fixture
 def asking() -> Iterator[socket.socket]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
-        opened.settimeout(30)
+        opened.settimeout(600)
         yield opened
 
 
 @pytest.fixture
 def responder(tmp_path: Path, asking: socket.socket) -> Iterator[Responder]:
     """One that answers for red/2 on a port of its own, to which `asking` is connected."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind((ADDRESS, 0))
-        port = free.getsockname()[1]
+    port = free()
     one = Responder(str(tmp_path))
-    assert one.start([Listener("red/2", None, "red_net", ADDRESS)], port, 120, write=True) == (True, [])
+    assert one.start([Listener("red/2", None, "red_net", ADDRESS)], port, 3600, write=True) == (True, [])
     asking.connect((ADDRESS, port))
     yield one
     one.stop(write=True)
@@ -113,7 +112,7 @@ def test_a_lost_record_is_a_problem(responder: Responder, monkeypatch: pytest.Mo
 
 def ended(process: int) -> None:
     """Wait for the end of a process; it has no start time then."""
-    for _attempt in attempts(30):
+    for _attempt in attempts(600):
         if background_process.began(process) is None:
             return
     pytest.fail("it did not end")
@@ -128,7 +127,7 @@ def test_one_whose_lifetime_was_too_short_is_a_problem(
         monkeypatch.setattr(processes, "began", ended)
     one = Responder(str(tmp_path))
     one.start([], 1, 0.01, write=True)
-    for _attempt in attempts(30):
+    for _attempt in attempts(600):
         if not one.stop(write=False)[0]:
             break
     stopped, heard, (problem,) = one.stop(write=True)
@@ -140,7 +139,7 @@ def test_one_whose_lifetime_was_too_short_is_a_problem(
 @pytest.mark.skipif(os.geteuid() != 0, reason="a nice value below 0 needs root")
 def test_it_runs_before_the_daemons_of_the_network(responder: Responder) -> None:
     """On a host limited to a tenth of a processor they kept it from running, and answers were reported as lost."""
-    for _attempt in attempts(30):
+    for _attempt in attempts(600):
         if os.getpriority(os.PRIO_PROCESS, process_of(responder)) < -10:
             return
     pytest.fail("its nice value is that of other programs")

@@ -29,6 +29,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listenin
     listeners,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.processes import Responder
+from lab.ports import free
 from tests.pipeline import plan_of, with_gateways
 from tests.unit.verify.test_entrance_expectations import BOTH, CLIENTS, EXTERNAL
 
@@ -91,11 +92,10 @@ def answering(request, tmp_path: Path, monkeypatch) -> Iterator[tuple[str, int, 
     """An address, family and port at which red/web1 answers by TCP, three connections at a time."""
     monkeypatch.setattr(responder, "MOST_CONNECTIONS", 3)
     address, version = request.param
-    with socket.create_server((address, 0), family=(socket.AF_INET if version == 4 else socket.AF_INET6)) as free:
-        port = free.getsockname()[1]
+    port = free()
     process = Responder(str(tmp_path))
     wanted = [Listener("red/web1", None, "red_net", address, protocol="TCP")]
-    assert process.start(wanted, port, 120, write=True) == (True, [])
+    assert process.start(wanted, port, 3600, write=True) == (True, [])
     yield address, version, port, process
     process.stop(write=True)
 
@@ -133,7 +133,7 @@ def test_an_endpoint_answers_over_tcp_with_its_name_and_the_source_that_it_saw(a
 @pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.0\r\n\r\n", b"\xff" * 2000])
 def test_anything_but_a_question_gets_no_answer(answering, data):
     address, _version, port, process = answering
-    with socket.create_connection((address, port), timeout=10) as opened:
+    with socket.create_connection((address, port), timeout=600) as opened:
         opened.sendall(data)
         opened.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):
@@ -145,7 +145,7 @@ def test_connections_that_ask_nothing_do_not_keep_others_from_being_answered(ans
     address, version, port, _process = answering
     with contextlib.ExitStack() as stack:
         for _number in range(20):
-            stack.enter_context(socket.create_connection((address, port), timeout=10))
+            stack.enter_context(socket.create_connection((address, port), timeout=600))
         assert ask(row(address, version, port)) == {("red/web", ""): address}
 
 
