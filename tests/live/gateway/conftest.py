@@ -45,7 +45,7 @@ NEXT_HOPS = ("192.0.2.1", "2001:db8::1")
 # ovn-controller drops packets that have waited ten seconds for a neighbour's MAC address (BUFFERED_PACKETS_TIMEOUT_MS),
 # which a daemon or a test that stands still lets pass. So a frame is repeated, as hosts do; only so often for each
 # machine, so that a product that always loses the first packet does not pass.
-LOST_SECONDS, REPETITIONS = 15.0, 2
+LOST_SECONDS, REPETITIONS = 30.0, 2
 _PACKETS_CONNECTED = re.compile(r"rconn\(ovn_pinctrl\d*\)\|INFO\|.*: connected")
 # Parameters that are an address family.
 FAMILIES = ("family", "version")

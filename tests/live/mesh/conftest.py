@@ -159,6 +159,12 @@ class Host:
         except (OSError, ValueError):
             return {}
 
+    def answered(self) -> dict:
+        """What the daemon reports, as soon as it answers."""
+        found: dict = {}
+        wait_for(lambda: found.update(self.status()) or found, f"an answer of the daemon of {self.node}")
+        return found
+
     def connection(self, node: str) -> dict:
         """What the daemon reports of the connection to another host; empty while it does not answer."""
         return next((one for one in self.status().get("connections", ()) if one["node"] == node), {})

@@ -72,7 +72,7 @@ def without_a_flow(host) -> int:
 def test_frames_are_sealed_on_the_wire(fleet, version):
     fleet.start(plan("esp", version))
     wait_state(fleet, "sleeve", True)
-    assert "no ESP" in fleet.hosts["node1"].connection("node2")["why"]
+    wait_for(lambda: "no ESP" in fleet.hosts["node1"].connection("node2").get("why", ""), "the reason")
     exchange(fleet, "red/a1", "red/a2")
     secret = packet(fleet, "red/a1", "red/a2", payload=PAYLOAD)
 

@@ -127,9 +127,9 @@ def test_frames_pass_between_all_hosts(fleet, version):
 
     # Packets of established flows do not reach the daemon.
     node1 = fleet.hosts["node1"]
-    misses, known = node1.status()["misses"], node1.flows()
+    misses, known = node1.answered()["misses"], node1.flows()
     send_until(fleet, "red/a1", "red/a2", 200)
-    assert node1.status()["misses"] - misses < 100
+    assert node1.answered()["misses"] - misses < 100
     assert len(node1.flows()) == len(known)
 
 
@@ -138,16 +138,16 @@ def test_relay_between_hosts_without_a_path(fleet):
     chain = {"node1": {"mesh_neighbours": ["node2"]}, "node3": {"mesh_neighbours": ["node2"]}}
     fleet.start(plan_of(manifests(), hosts=hosts(4, **chain)), apart=("node1", "node3"))
     assert fleet.hosts["node1"].states() == {"node2": "established"}
-    assert fleet.hosts["node1"].status()["peers"]["node3"]["next_hop"] == "node2"
+    assert fleet.hosts["node1"].answered()["peers"]["node3"]["next_hop"] == "node2"
     for family in (4, 6):
         exchange(fleet, "red/a1", "red/a3", family)
     exchange(fleet, "red/a2", "red/a3")
     fleet.receive_all()
     fleet.arrive_once("red/a3", broadcast(fleet, "red/a3"), {"red/a1", "red/a2"})
     # The relay forwards by a flow too.
-    misses = fleet.hosts["node2"].status()["misses"]
+    misses = fleet.hosts["node2"].answered()["misses"]
     send_until(fleet, "red/a1", "red/a3", 100)
-    assert fleet.hosts["node2"].status()["misses"] - misses < 50
+    assert fleet.hosts["node2"].answered()["misses"] - misses < 50
 
 
 def test_a_workload_moves_to_another_host(fleet):
@@ -175,7 +175,7 @@ def test_a_workload_moves_to_another_host(fleet):
         fleet.arrive_once(source, lambda text, source=source: packet(fleet, source, "red/a3", payload=text).encode(),
                           {"red/a3"})  # fmt: skip
         exchange(fleet, source, "red/a3", 6)
-    assert fleet.hosts["node3"].status()["connections"]
+    assert fleet.hosts["node3"].answered()["connections"]
 
 
 def test_interruptions(fleet):
@@ -185,9 +185,9 @@ def test_interruptions(fleet):
 
     def is_learned() -> bool:
         """Whether the daemons see no packet; flows of a former route may be there besides, until they are unused."""
-        before = [host.status()["misses"] for host in (first, second)]
+        before = [host.answered()["misses"] for host in (first, second)]
         exchange(fleet, "red/a1", "red/a2")
-        return [host.status()["misses"] for host in (first, second)] == before
+        return [host.answered()["misses"] for host in (first, second)] == before
 
     wait_for(is_learned, "flows for both directions")
 
