@@ -179,6 +179,16 @@ def wait_for(condition, what: str, process: subprocess.Popen | None = None) -> N
         time.sleep(0.01)
 
 
+def complaints(log: Path, *expected: str) -> list[str]:
+    """The warnings and errors in a daemon's log, but lines with one of these words.
+
+    Nor are those that are about the time that a daemon gets on a busy machine (OVS, lib/timeval.c).
+    """
+    lines = log.read_text().splitlines()
+    words = (*expected, "|timeval")
+    return [line for line in lines if ("|WARN|" in line or "|ERR|" in line) and not any(word in line for word in words)]
+
+
 def pytest_report_header() -> list[str]:
     """Report the versions that are tested."""
     tools = make_toolbox()

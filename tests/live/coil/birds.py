@@ -15,6 +15,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.bird.reconcile import P
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.bird_configuration import render_bird
 from tests.live.coil.hosts import OUTSIDE, apply, fleet, host, run
+from tests.live.conftest import START_TIMEOUT
 from tests.pipeline import namespace, plan_of, workload
 
 NAMES = f"b{os.getpid()}"
@@ -69,11 +70,11 @@ def bird(tools, where: str, directory: Path, text: str) -> Iterator[Places]:
     with open(directory / "log", "w", encoding="utf-8") as log:
         process = subprocess.Popen(["ip", "netns", "exec", where, *argv], stdout=log, stderr=log)
     try:
-        wait_until(lambda: os.path.exists(places.socket), 30)
+        wait_until(lambda: os.path.exists(places.socket), START_TIMEOUT)
         yield places
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(START_TIMEOUT)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.routed_workloads import (
     reconcile_routed_workloads,
@@ -20,6 +21,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.workloads i
     render_routed_endpoints,
     render_routed_workloads,
 )
+from tests.live.conftest import START_TIMEOUT
 
 OWNER = f"coil{os.getpid()}:workload"
 PREFIX = f"c{os.getpid()}"
@@ -34,17 +36,30 @@ def host(number: int) -> str:
 def run(where: str, *argv: str, code: int | None = 0) -> str:
     """Run a command in a namespace; return what it prints."""
     done = subprocess.run(
-        ["ip", "netns", "exec", where, *argv], capture_output=True, text=True, check=False, timeout=20
+        ["ip", "netns", "exec", where, *argv], capture_output=True, text=True, check=False, timeout=60
     )  # fmt: skip
     assert code is None or done.returncode == code, f"{argv}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
-def exchange(source: str, target: str, address: str) -> str | None:
+def exchange(source: str, target: str, address: str) -> str:
     """Send a datagram from one namespace to an address of another one and have it answered.
 
-    Return the source address that the target saw; None when the packet or the answer did not arrive.
+    Return the source address that the target saw. Until the answer arrives the datagram is repeated: links that were
+    just made lose some.
     """
+    seen = _asked(source, target, address, START_TIMEOUT)
+    assert seen is not None, f"{source} and {target} reached each other by {address} not within {START_TIMEOUT:g} s"
+    return seen
+
+
+def is_lost(source: str, target: str, address: str) -> bool:
+    """Whether nothing comes back within a second, of datagrams as those of `exchange`."""
+    return _asked(source, target, address, 1) is None
+
+
+def _asked(source: str, target: str, address: str, seconds: float) -> str | None:
+    """Ask until there is an answer; return the source address that the target saw, None without an answer."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with _socket(source, family) as asking, _socket(target, family) as answering:
         answering.bind((address, 0))
@@ -52,18 +67,28 @@ def exchange(source: str, target: str, address: str) -> str | None:
             asking.connect((address, answering.getsockname()[1]))
         except OSError as error:
             raise AssertionError(f"{source}: {error}: {run(source, 'ip', 'route', 'show', 'table', 'all')}") from error
-        asking.send(b"question")
-        try:
-            _data, sender = answering.recvfrom(64)
-            answering.sendto(b"answer", sender)
-            asking.recv(64)
-        except OSError:
-            return None
-        return sender[0]
+        for _attempt in attempts(seconds):
+            # An ICMP message about a former datagram is an error of the next call.
+            with contextlib.suppress(OSError):
+                asking.send(b"question")
+                _data, sender = answering.recvfrom(64)
+                answering.sendto(b"answer", sender)
+                asking.recv(64)
+                return sender[0]
+    return None
 
 
-def refusal(source: str, address: str) -> int | None:
-    """Send a datagram to an address that no workload has; return the type of the ICMP message (ip(7))."""
+def refusal(source: str, address: str) -> int:
+    """Send datagrams to an address that no workload has; return the type of the ICMP message (ip(7))."""
+    for _attempt in attempts(START_TIMEOUT):
+        found = _refused(source, address)
+        if found is not None:
+            return found
+    raise AssertionError(f"nothing refuses {address}")
+
+
+def _refused(source: str, address: str) -> int | None:
+    """Send one datagram; return the type of the ICMP message, None without one."""
     version6 = ":" in address
     level, option = (socket.IPPROTO_IPV6, 25) if version6 else (socket.IPPROTO_IP, 11)
     with _socket(source, socket.AF_INET6 if version6 else socket.AF_INET) as asking:
@@ -84,8 +109,7 @@ def refusal(source: str, address: str) -> int | None:
 def _socket(where: str, family: int) -> socket.socket:
     with kernel.in_netns(where):
         found = socket.socket(family, socket.SOCK_DGRAM)
-    # Only what is to be lost is waited for so long.
-    found.settimeout(1)
+    found.settimeout(0.25)
     return found
 
 

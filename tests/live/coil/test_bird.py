@@ -15,6 +15,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.types.bird_configuratio
 from tests.live.coil.birds import FOREIGN, HOSTS, NAMES, ROUTER, bird, bring, learned, routed_fleet, wait_until
 from tests.live.coil.birds import planned as planned_with
 from tests.live.coil.hosts import OUTSIDE, exchange, fleet, host, run
+from tests.live.conftest import START_TIMEOUT
 from tests.pipeline import plan_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -43,12 +44,14 @@ def birds(tools, tmp_path):
 def test_workloads_of_all_hosts_and_outside_reach_each_other(birds):
     plan = planned(1, 2, 2, 2)
     bring(plan, birds)
-    wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2", "10.2.0.4/31 via 192.0.2.2"], 60)
-    wait_until(lambda: learned(1, 6) == ["fd02::2/127 via 2001:db8::2", "fd02::4/127 via 2001:db8::2"], 60)
-    wait_until(lambda: learned(2, 4) == ["10.2.0.0/31 via 192.0.2.1"], 60)
-    wait_until(lambda: learned(2, 6) == ["fd02::/127 via 2001:db8::1"], 60)
+    wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2", "10.2.0.4/31 via 192.0.2.2"], START_TIMEOUT)
+    wait_until(lambda: learned(1, 6) == ["fd02::2/127 via 2001:db8::2", "fd02::4/127 via 2001:db8::2"], START_TIMEOUT)
+    wait_until(lambda: learned(2, 4) == ["10.2.0.0/31 via 192.0.2.1"], START_TIMEOUT)
+    wait_until(lambda: learned(2, 6) == ["fd02::/127 via 2001:db8::1"], START_TIMEOUT)
     for version, outside in ((4, "192.0.2.20"), (6, "2001:db8::20")):
-        wait_until(lambda version=version: run(OUTSIDE, "ip", f"-{version}", "route").count("proto bird") == 3, 60)
+        wait_until(
+            lambda version=version: run(OUTSIDE, "ip", f"-{version}", "route").count("proto bird") == 3, START_TIMEOUT
+        )
         own = [plan["coil"]["workloads"][f"{NAMES}/w{number}"]["addresses"][version == 6] for number in range(4)]
         assert exchange(f"{NAMES}_w0", f"{NAMES}_w3", own[3]) == own[0]
         assert exchange(f"{NAMES}_w3", f"{NAMES}_w0", own[0]) == own[3]
@@ -73,7 +76,7 @@ def test_workloads_of_all_hosts_and_outside_reach_each_other(birds):
 
     # A block that is released is withdrawn, the others stay.
     bring(planned(1, 2), birds)
-    wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"], 60)
+    wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"], START_TIMEOUT)
 
     # Without pools BIRD has what it had.
     bring(plan_of("", hosts={name: HOSTS[name] for name in birds}), birds)

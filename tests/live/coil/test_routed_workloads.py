@@ -8,7 +8,7 @@ import os
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import host_route
-from tests.live.coil.hosts import OUTSIDE, apply, exchange, fleet, host, refusal, run
+from tests.live.coil.hosts import OUTSIDE, apply, exchange, fleet, host, is_lost, refusal, run
 from tests.pipeline import namespace, plan_of, workload
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -74,7 +74,7 @@ def test_packets_in_both_directions(node, families):
         assert refusal(OUTSIDE, free) == UNREACHABLE[":" in address]
         # A router that does not know the way back gets no answer, so it is the way that counts.
         run(OUTSIDE, "ip", "route", "add", "blackhole", host_route(address))
-        assert exchange(inside(0), OUTSIDE, outside) is None
+        assert is_lost(inside(0), OUTSIDE, outside)
 
 
 def test_what_a_host_has(node):

@@ -14,6 +14,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.bird_config
 from ansible_collections.heddle.ovn.plugins.module_utils.types.bird_configuration import Configuration
 from tests.live.coil.birds import FOREIGN, NAMES, ROUTER, bring, learned, planned, routed_fleet, wait_until
 from tests.live.coil.hosts import OUTSIDE, apply, exchange, host, run
+from tests.live.conftest import START_TIMEOUT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 # Each host is in a rack of its own; the router passes on what one of them says to the other.
@@ -71,10 +72,12 @@ def test_hosts_learn_all_blocks_from_a_route_reflector(tools, tmp_path):
         plan = planned(1, 2, 3, coil={"route_reflectors": ["node1"]}, count=3)
         bring(plan, places)
         # Next hops are the hosts with the blocks, not the reflector.
-        wait_until(lambda: learned(3, 4) == ["10.2.0.0/31 via 192.0.2.1", "10.2.0.2/31 via 192.0.2.2"], 60)
-        wait_until(lambda: learned(2, 6) == ["fd02::/127 via 2001:db8::1", "fd02::4/127 via 2001:db8::3"], 60)
-        wait_until(lambda: len(learned(1, 4)) == 2 == len(learned(1, 6)), 60)
-        wait_until(lambda: len(learned(2, 4)) == 2 == len(learned(3, 6)), 60)
+        wait_until(lambda: learned(3, 4) == ["10.2.0.0/31 via 192.0.2.1", "10.2.0.2/31 via 192.0.2.2"], START_TIMEOUT)
+        wait_until(
+            lambda: learned(2, 6) == ["fd02::/127 via 2001:db8::1", "fd02::4/127 via 2001:db8::3"], START_TIMEOUT
+        )
+        wait_until(lambda: len(learned(1, 4)) == 2 == len(learned(1, 6)), START_TIMEOUT)
+        wait_until(lambda: len(learned(2, 4)) == 2 == len(learned(3, 6)), START_TIMEOUT)
         all_answer(plan, last=2)
         assert len(names(places, "node1")) == 4
         assert len(names(places, "node2")) == len(names(places, "node3")) == 2
@@ -88,9 +91,12 @@ def test_racks_learn_each_others_blocks_from_a_router(tools, tmp_path):
         assert names(places, "node1") == ["heddle_router1_4", "heddle_router2_6"]
         for number, block in ((1, "2"), (2, "")):
             wait_until(
-                lambda n=number, b=block: [one.split()[0] for one in learned(n, 4)] == [f"10.2.0.{b or 0}/31"], 60
+                lambda n=number, b=block: [one.split()[0] for one in learned(n, 4)] == [f"10.2.0.{b or 0}/31"],
+                START_TIMEOUT,
             )
-            wait_until(lambda n=number, b=block: [one.split()[0] for one in learned(n, 6)] == [f"fd02::{b}/127"], 60)
+            wait_until(
+                lambda n=number, b=block: [one.split()[0] for one in learned(n, 6)] == [f"fd02::{b}/127"], START_TIMEOUT
+            )
         all_answer(plan, last=1)
         unchanged(plan, places)
 
@@ -104,12 +110,12 @@ def test_ospf_instead_of_bgp(tools, tmp_path):
             text = fast.text.replace('interface "eth*" { ', 'interface "eth*" { hello 1; dead 10; wait 2; ')
             assert text != fast.text
             apply_text(plan, name, own, text)
-        wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"], 60)
-        wait_until(lambda: blocks(2, 6) == ["fd02::/127"], 60)
-        wait_until(lambda: learned(2, 4) == ["10.2.0.0/31 via 192.0.2.1"], 60)
-        wait_until(lambda: len(learned(1, 6)) == 1, 60)
+        wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"], START_TIMEOUT)
+        wait_until(lambda: blocks(2, 6) == ["fd02::/127"], START_TIMEOUT)
+        wait_until(lambda: learned(2, 4) == ["10.2.0.0/31 via 192.0.2.1"], START_TIMEOUT)
+        wait_until(lambda: len(learned(1, 6)) == 1, START_TIMEOUT)
         all_answer(plan, last=1)
-        wait_until(lambda: run(OUTSIDE, "ip", "-4", "route").count("10.2.0.") == 2, 60)
+        wait_until(lambda: run(OUTSIDE, "ip", "-4", "route").count("10.2.0.") == 2, START_TIMEOUT)
         own = plan["coil"]["workloads"][f"{NAMES}/w1"]["addresses"][0]
         assert exchange(OUTSIDE, f"{NAMES}_w1", own) == "192.0.2.20"
         # Nothing but blocks of pools is taken from neighbours: not the link's own subnet.
@@ -117,26 +123,26 @@ def test_ospf_instead_of_bgp(tools, tmp_path):
 
 
 def test_bfd_withdraws_the_routes_of_a_host_that_went_silent(tools, tmp_path):
-    """Long before the hold time: the test fails within 60 seconds without BFD."""
+    """Long before the hold time: the test fails within half of it without BFD."""
     with routed_fleet(tools, tmp_path, ROUTER) as places:
         plan = planned(1, 2, coil={"bfd": {"interval": 200, "multiplier": 5}, "hold_time": 240})
         bring(plan, places)
-        wait_until(lambda: len(learned(1, 4)) == 1 == len(learned(1, 6)), 60)
-        wait_until(lambda: bfd_sessions(places["node1"]) == ["Up", "Up"], 60)
+        wait_until(lambda: len(learned(1, 4)) == 1 == len(learned(1, 6)), START_TIMEOUT)
+        wait_until(lambda: bfd_sessions(places["node1"]) == ["Up", "Up"], START_TIMEOUT)
         # The other end of the host's cable, which node1 does not see.
         run(OUTSIDE, "ip", "link", "set", "port2", "down")
-        wait_until(lambda: learned(1, 4) == learned(1, 6) == [], 60)
+        wait_until(lambda: learned(1, 4) == learned(1, 6) == [], START_TIMEOUT)
         notes = reconcile_bird(render_bird(plan, "node1"), write=False, places=places["node1"]).notes
         assert len(notes) == 2
         run(OUTSIDE, "ip", "link", "set", "port2", "up")
-        wait_until(lambda: len(learned(1, 4)) == 1 == len(learned(1, 6)), 120)
+        wait_until(lambda: len(learned(1, 4)) == 1 == len(learned(1, 6)), 2 * START_TIMEOUT)
 
 
 def test_bfd_beside_the_users_own(tools, tmp_path):
     """BIRD gives all sessions to the first one, and their packets to the last one, so theirs is used."""
     with routed_fleet(tools, tmp_path, ROUTER, text=FOREIGN + OWN_BFD) as places:
         bring(planned(1, 2, coil={"bfd": True}), places)
-        wait_until(lambda: bfd_sessions(places["node1"]) == ["Up", "Up"], 60)
+        wait_until(lambda: bfd_sessions(places["node1"]) == ["Up", "Up"], START_TIMEOUT)
 
 
 def test_a_template_takes_the_place_of_heddles_protocols(tools, tmp_path):
@@ -147,7 +153,7 @@ def test_a_template_takes_the_place_of_heddles_protocols(tools, tmp_path):
             Path(own.templated).write_text(text, encoding="utf-8")
         bring(plan, places)
         assert names(places, "node1") == []
-        wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"], 60)
+        wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"], START_TIMEOUT)
         unchanged(plan, places)
         one, wanted = places["node1"], render_bird(plan, "node1")
         # BIRD reads it when it has changed, and refuses one with a mistake: what it runs stays.
@@ -158,7 +164,7 @@ def test_a_template_takes_the_place_of_heddles_protocols(tools, tmp_path):
         os.unlink(one.templated)
         assert reconcile_bird(wanted, write=False, places=one).changes
         reconcile_bird(wanted, write=True, places=one)
-        wait_until(lambda: learned(1, 4) == [], 60)
+        wait_until(lambda: learned(1, 4) == [], START_TIMEOUT)
         # Without pools nothing of it stays.
         Path(places["node2"].templated).write_text("# of a user\n", encoding="utf-8")
         assert len(reconcile_bird(None, write=True, places=places["node2"]).changes) == 3

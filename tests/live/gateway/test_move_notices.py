@@ -71,6 +71,14 @@ class Provider:
         self.foreign = Wire(SEGMENT, "u-foreign", "foreign", {"mac": "0a:00:00:00:00:66", "addresses": []})
         stack.callback(self.foreign.close)
         ip("-n", SEGMENT, "link", "set", "u-foreign", "master", "segment")
+        # A port forwards some time after both ends are up; no notice is repeated, and none may be lost.
+        wait_for(self._forwards, "the ports of the segment")
+
+    def _forwards(self) -> bool:
+        """Whether the segment forwards between all of its ports (Linux, BR_STATE_FORWARDING)."""
+        with kernel.in_netns(SEGMENT):
+            listed = subprocess.run(["bridge", "link"], check=True, capture_output=True, text=True, timeout=20).stdout
+        return listed.count("state forwarding") == len(NODES) + 1
 
     def _make_namespace(self, name: str) -> None:
         kernel.create_namespace(name, "")

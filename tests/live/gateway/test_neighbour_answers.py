@@ -73,6 +73,8 @@ def test_routers_that_have_forgotten_a_neighbour_are_answered_by_the_bridge(host
     # A neighbour that moves is answered for with its new MAC.
     found.forget()
     machine.receive(UPLINK, Answer(found.next_hop, OTHER_MAC).broadcast())
+    # A router that is answered before that keeps the former MAC, and asks no more.
+    machine.follow_learned_flows()
 
     def has_moved() -> bool:
         found.send("even")

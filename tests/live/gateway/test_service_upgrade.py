@@ -8,8 +8,10 @@ from ipaddress import IPv6Address, IPv6Network
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import link_local_address
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.layer2_steps import change_version, drain
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import TRANSIT_ROUTER
+from tests.live.conftest import START_TIMEOUT
 from tests.live.gateway.conftest import interface_of
 from tests.live.gateway.packets import TCP, announced_prefixes, read_capture, router_solicitation
 from tests.live.gateway.test_services import HAIRPIN, HTTP, cluster_ip, interface, received, request, server, service
@@ -88,6 +90,9 @@ def test_services_in_all_stages(host):
         plan = plan_at(upgraded)
         zone.bring(plan, "node1")
         machine.apply(plan)
+        # The flows of ports that came with this stage, too: the prefixes are to be those of this stage.
+        with zone.northbound.client() as client, zone.southbound.client() as reader:
+            synchronise(client, reader, START_TIMEOUT, chassis="chassis-of-node1")
         for family, name, which in itertools.product((4, 6), ("web", "sticky"), "ab"):
             call(machine, zone, name, which, family, next(numbers))
         prefixes = on_link_prefixes(machine, zone)

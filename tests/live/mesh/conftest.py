@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,13 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.mesh import
     render_mesh_gateways,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import TABLES
-from tests.live.conftest import Server, start, stop, wait_for
+from tests.live.conftest import START_TIMEOUT, Server, start, stop, wait_for
 from tests.live.gateway.packets import mac_bytes
 from tests.live.mesh.wire import Wire
 from tests.live.tls import Authority
 
 PROJECT = Path(__file__).parents[3]
+REPEAT_SECONDS = 5.0
 _RUN = """
 import json, os, random, sys
 if os.environ.get("FIRST_SHORT_ID"):
@@ -157,6 +159,12 @@ class Host:
         except (OSError, ValueError):
             return {}
 
+    def answered(self) -> dict:
+        """What the daemon reports, as soon as it answers."""
+        found: dict = {}
+        wait_for(lambda: found.update(self.status()) or found, f"an answer of the daemon of {self.node}")
+        return found
+
     def connection(self, node: str) -> dict:
         """What the daemon reports of the connection to another host; empty while it does not answer."""
         return next((one for one in self.status().get("connections", ()) if one["node"] == node), {})
@@ -173,7 +181,7 @@ class Host:
         return ip("-n", self.netns, *arguments)
 
     def vsctl(self, *arguments: str) -> None:
-        self.tools.run("ovs-vsctl", f"--db={self.database.remote}", "--timeout=20", *arguments)
+        self.tools.run("ovs-vsctl", f"--db={self.database.remote}", "--timeout=60", *arguments)
 
     def flows(self) -> list[str]:
         """The learned flows of the bridge."""
@@ -287,18 +295,64 @@ class Fleet:
     def mac(self, workload: str) -> bytes:
         return mac_bytes(self.wire(workload).mac)
 
-    def receive_all(self, seconds: float = 0.5) -> dict[str, list[bytes]]:
-        """What each workload has received when nothing more has come for some time."""
+    def receive_all(self, seconds: float = 0.5, expected: dict[str, int] | None = None) -> dict[str, list[bytes]]:
+        """What each workload has received when nothing more has come for some time.
+
+        `expected` is how many frames are waited for first, by workload: nothing says how long they take.
+        """
         received: dict[str, list[bytes]] = {}
+        wanted, latest = expected or {}, time.monotonic() + START_TIMEOUT
         quiet = time.monotonic() + seconds
-        while time.monotonic() < quiet:
+        while True:
             for host in self.hosts.values():
                 for name, wire in host.wires.items():
                     while (frame := wire.receive()) is not None:
                         received.setdefault(name, []).append(frame)
                         quiet = time.monotonic() + seconds
+            is_complete = all(len(received.get(name, ())) >= count for name, count in wanted.items())
+            if time.monotonic() >= (quiet if is_complete else latest):
+                return received
             time.sleep(0.01)
-        return received
+
+    def arrive_once(self, source: str, make: Callable[[bytes], bytes], expected: set[str], never: bytes = b"") -> None:
+        """Let a workload send frames, each with another text, until two have arrived everywhere they should.
+
+        Each arrives at most once, and nowhere else; so does nothing but late frames of workloads, and of these not
+        `never`. Two, as what became of the first is known when the second one has arrived; more, as a mesh loses frames
+        while a connection changes its overlay, which a host that stands still for seconds can cause.
+        """
+        before = [frame for host in self.hosts.values() for wire in host.wires.values() for frame in wire.sent]
+        frames: list[bytes] = []
+        received: list[tuple[str, bytes]] = []
+
+        def read(seconds: float = 0) -> None:
+            received.extend((name, one) for name, found in self.receive_all(seconds).items() for one in found)
+
+        def places(frame: bytes) -> list[str]:
+            return sorted(name for name, one in received if one[: len(frame)] == frame)
+
+        due = 0.0
+
+        def arrived() -> bool:
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + REPEAT_SECONDS
+                frames.append(make(b"%08d" % len(frames)))
+                self.wire(source).send(frames[-1])
+            read()
+            return places(frames[-1]) == sorted(expected)
+
+        for _time in range(2):
+            due = 0.0
+            wait_for(arrived, f"frames of {source} at {', '.join(sorted(expected))}")
+        read(0.5)
+        for frame in frames:
+            assert len({*places(frame)}) == len(places(frame)), f"twice: {places(frame)}"
+            assert {*places(frame)} <= expected
+        others = [one for one in received if not any(one[1][: len(frame)] == frame for frame in frames)]
+        late = [one for one in others if any(one[1][: len(frame)] == frame for frame in before)]
+        assert others == late, others
+        assert not [one for one in late if never and one[1][: len(never)] == never]
 
     def end(self) -> None:
         for host in self.hosts.values():

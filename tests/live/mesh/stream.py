@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from tests.live.conftest import START_TIMEOUT
 
 _PORT = 5201
 _PIECE = 8192
@@ -27,7 +28,7 @@ class Stream:
         with kernel.in_netns(target):
             listener = socket.create_server((address, _PORT), family=family)
         with kernel.in_netns(source):
-            self._sender = socket.create_connection((address, _PORT), 30)
+            self._sender = socket.create_connection((address, _PORT), START_TIMEOUT)
         self._receiver, _peer = listener.accept()
         listener.close()
         for one in (self._sender, self._receiver):
@@ -35,7 +36,7 @@ class Stream:
         self.sent = self.received = 0
         self.arrivals: list[float] = []
 
-    def run(self, until: Callable[[], bool], what: str, amount: int = 200_000, seconds: float = 60) -> None:
+    def run(self, until: Callable[[], bool], what: str, amount: int = 200_000, seconds: float = START_TIMEOUT) -> None:
         """Send until a condition is met, asked every 0.1 s, and then until `amount` more bytes have arrived."""
         deadline, asked, goal = time.monotonic() + seconds, 0.0, None
         while goal is None or self.received < goal:

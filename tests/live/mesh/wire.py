@@ -36,9 +36,11 @@ class Wire:
             self._socket.bind((name, _ALL_PROTOCOLS))
             self._socket.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)
             self._socket.setblocking(False)
+        self.sent: list[bytes] = []
 
     def send(self, frame: bytes) -> None:
         """Send a frame, padded as Ethernet does."""
+        self.sent.append(frame)
         self._socket.send(frame.ljust(60, b"\0"))
 
     def receive(self) -> bytes | None:

@@ -20,7 +20,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network impo
     Rule,
     Sysctl,
 )
-from tests.live.conftest import wait_for
+from tests.live.conftest import START_TIMEOUT, wait_for
 from tests.live.netlink.conftest import MAC, NAME, OWNER, apply, ip, make_port, size, snapshot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -351,13 +351,13 @@ def test_late_link_is_awaited_and_missing_link_is_named(host):
 
     def make():
         with kernel.in_netns(NAME):
-            asked.wait(20)
+            asked.wait(START_TIMEOUT)
             make_port("mp2")
 
     maker = threading.Thread(target=make)
     maker.start()
     with Slow() as slow:
-        reconcile_host_network(desired, owner=OWNER, write=True, timeout=20, kernel=slow)
+        reconcile_host_network(desired, owner=OWNER, write=True, timeout=START_TIMEOUT, kernel=slow)
     maker.join()
     assert "mtu 1300" in ip("link", "show", "mp2")
 

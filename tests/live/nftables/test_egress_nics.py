@@ -35,7 +35,7 @@ NEAR = {4: "203.0.113.50", 6: "2001:db8:3::50"}
 FAR = {4: "198.51.100.9", 6: "2001:db8:9::9"}
 GATEWAY = {4: "10.244.0.1/24", 6: "fd00:10:244::1/64"}
 MANAGEMENT = {4: "10.244.0.2", 6: "fd00:10:244::2"}
-PORT, TIMEOUT = 7654, 20
+PORT, TIMEOUT = 7654, 120
 
 
 def plan_for(mode: str, version: int, *, egress: bool = True) -> dict:

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
+import select
 import socket
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol import conntrack
 from ansible_collections.heddle.ovn.plugins.module_utils.nftables.reconcile import reconcile_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
+from tests.live.conftest import START_TIMEOUT
 from tests.live.nftables.test_isolation import ip
 from tests.live.nftables.test_service_rules import PROCESS
 from tests.pipeline import namespace as namespace_of
@@ -45,6 +49,7 @@ class Scene:
             self.client = stack.enter_context(socket.socket(kind, socket.SOCK_DGRAM))
         self.client.settimeout(20)
         self.client.connect((own, 30053))
+        self.numbers = itertools.count()
 
     def load(self, text: str):
         plan = plan_of(text, hosts=with_gateways("shared"))
@@ -52,15 +57,21 @@ class Scene:
             return reconcile_firewall(render_firewall(plan, "node1", with_prober=False), write=True, run=self.run)
 
     def answered_by(self) -> int:
-        """Send a datagram; returns the port of the server that receives it, and lets that one answer."""
-        self.client.send(b"question")
-        for port, server in self.servers.items():
-            server.settimeout(0.5)
-            with contextlib.suppress(TimeoutError):
-                _data, sender = server.recvfrom(99)
-                server.sendto(b"answer", sender)
-                assert self.client.recv(99) == b"answer"
-                return port
+        """Return the port of the server that receives a datagram, which is repeated until then, and let it answer.
+
+        Links that were just made lose some; later copies of what was answered before are left out.
+        """
+        text = f"question {next(self.numbers)}".encode()
+        ports = {server: port for port, server in self.servers.items()}
+        for _attempt in attempts(START_TIMEOUT):
+            with contextlib.suppress(OSError):
+                self.client.send(text)
+            for server in select.select([*ports], [], [], 1)[0]:
+                data, sender = server.recvfrom(99)
+                if data == text:
+                    server.sendto(b"answer to " + text, sender)
+                    assert self.client.recv(99) == b"answer to " + text
+                    return ports[server]
         return 0
 
 

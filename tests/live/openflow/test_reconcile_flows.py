@@ -18,7 +18,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.types.openflow_flow imp
     Flow,
     StaticMac,
 )
-from tests.live.conftest import stop
+from tests.live.conftest import START_TIMEOUT, stop
 from tests.live.openflow.conftest import OTHER_PATCH, PATCH
 
 MAC = "0a:58:0a:00:00:01"
@@ -263,13 +263,13 @@ def test_late_patch_port_is_awaited(vswitchd, vswitch, switch):
                 return super().ports()
 
         def make():
-            polled.wait(20)
+            polled.wait(START_TIMEOUT)
             vswitchd.patch("patch-late")
 
         maker = threading.Thread(target=make)
         maker.start()
         try:
-            outcome = apply(Slow(client, vswitchd.run), wanted, timeout=20)
+            outcome = apply(Slow(client, vswitchd.run), wanted, timeout=START_TIMEOUT)
         finally:
             maker.join()
     assert [change.name for change in outcome.changes] == ["br-ex table 0 priority 9 in_port={patch-late}"]

@@ -14,7 +14,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.types.openflow_flow imp
     Flow,
     StaticMac,
 )
-from tests.live.conftest import stop
+from tests.live.conftest import START_TIMEOUT, stop
 from tests.live.openflow.conftest import PATCH
 
 MAC = "0a:58:0a:00:00:01"
@@ -35,13 +35,13 @@ class Compared:
         with self.vswitch.client() as client:
             switch = Switch(client, trace.run)
             bridges = {"br-ex", *switch.bridges_with(OWN_COOKIES, without={"br-ex", "br-int"})}
-            outcome = reconcile_flows(switch, sorted(bridges), FLOWS, PORTS, MACS, write=True, timeout=20)
+            outcome = reconcile_flows(switch, sorted(bridges), FLOWS, PORTS, MACS, write=True, timeout=START_TIMEOUT)
             trace.note_ports(switch, bridges)
         return outcome, trace.read()
 
     def equal(self, read) -> bool:
         """Whether the next comparison would read the same."""
-        return replies_equal(self.vswitch.remote, read, 10.0, self.vswitchd.run)
+        return replies_equal(self.vswitch.remote, read, START_TIMEOUT, self.vswitchd.run)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Parent, Row
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import Announcement, synchronise
+from tests.live.conftest import START_TIMEOUT
 
 from .network import EVERYTHING, OWNER, Counting, converge, reconcile, rows
 
@@ -98,6 +99,6 @@ def test_northd_translates_both_together(northbound, southbound, northd):
     counted, _announcing = announced(northbound, rows(*NETWORKS))
     northd.send_signal(signal.SIGCONT)
     with northbound.client() as client, southbound.client() as reader:
-        assert synchronise(client, reader, 20, counted) == counted == number(northbound)
+        assert synchronise(client, reader, START_TIMEOUT, counted) == counted == number(northbound)
     bound = {row["logical_port"] for row in southbound.rows("Port_Binding", "logical_port")}
     assert {f"{name}_lrp" for name in NETWORKS} <= bound

@@ -12,6 +12,8 @@ from tests.live.conftest import start, stop, wait_for
 
 DATABASE = "OVN_Northbound"
 MEMBERS = ("s1", "s2", "s3")
+# Four times the default, as on a busy machine a leader that did not run for a second lost its place within a test.
+ELECTION_TIMER = "--election-timer=4000"
 SELECT = {"op": "select", "table": "Logical_Switch", "where": [], "columns": ["name"]}
 
 
@@ -28,7 +30,9 @@ class Cluster:
         self.remotes = {name: f"unix:{folder / name}.sock" for name in MEMBERS}
         raft = {name: f"unix:{folder / name}.raft" for name in MEMBERS}
         first, *others = MEMBERS
-        tools.run("ovsdb-tool", "create-cluster", self._file(first), str(tools.schema(DATABASE)), raft[first])
+        tools.run(
+            "ovsdb-tool", ELECTION_TIMER, "create-cluster", self._file(first), str(tools.schema(DATABASE)), raft[first]
+        )
         for name in others:
             tools.run("ovsdb-tool", "join-cluster", self._file(name), DATABASE, raft[name], raft[first])
         for name in MEMBERS:

@@ -19,6 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import (
     synchronise,
     wait_until,
 )
+from tests.live.conftest import START_TIMEOUT, wait_for
 
 from .network import converge, rows
 
@@ -27,7 +28,7 @@ def test_change_is_translated(northbound, southbound, northd):
     desired = rows("A", "B")
     converge(northbound, desired)
     with northbound.client() as client, southbound.client() as reader:
-        assert synchronise(client, reader, 20) == 1
+        assert synchronise(client, reader, START_TIMEOUT) == 1
         assert caught_up(client, reader)
     bound = {row["logical_port"] for row in southbound.rows("Port_Binding", "logical_port")}
     assert {"A_a", "A_r", "A_lrp", "B_a", "B_r", "B_lrp"} <= bound
@@ -39,7 +40,7 @@ def test_northd_writes_are_no_drift(northbound, southbound, northd):
     for _round in range(2):
         converge(northbound, desired)
         with northbound.client() as client, southbound.client() as reader:
-            synchronise(client, reader, 20)
+            synchronise(client, reader, START_TIMEOUT)
     assert not converge(northbound, desired).changed
 
 
@@ -86,11 +87,20 @@ def add_chassis(southbound, name: str, **other_config: str) -> None:
     )
 
 
+def translated(northbound, southbound) -> int:
+    """Count `nb_cfg` up and wait until northd has the number, however long that takes; return it."""
+    number = northbound.rows("NB_Global", "nb_cfg")[0]["nb_cfg"] + 1
+    northbound.transact({"op": "update", "table": "NB_Global", "where": [], "row": {"nb_cfg": number}})
+    wait_for(lambda: southbound.rows("SB_Global", "nb_cfg")[0]["nb_cfg"] == number, "the number in the Southbound")
+    return number
+
+
 def test_chassis_behind(northbound, southbound, northd):
     add_chassis(southbound, "host")
     with northbound.client() as client, southbound.client() as reader:
+        number = translated(northbound, southbound)
         with pytest.raises(ChassisBehind, match="the ovn-controller of host has not programmed"):
-            synchronise(client, reader, 1)
+            synchronise(client, reader, 0.2, number)
         assert not caught_up(client, reader)
         southbound.transact({"op": "update", "table": "Chassis_Private", "where": [], "row": {"nb_cfg": 1}})
         assert caught_up(client, reader)
@@ -98,8 +108,9 @@ def test_chassis_behind(northbound, southbound, northd):
 
 def test_own_chassis_that_is_not_registered_is_behind(northbound, southbound, northd):
     with northbound.client() as client, southbound.client() as reader:
+        number = translated(northbound, southbound)
         with pytest.raises(ChassisBehind, match="the ovn-controller of host has not programmed"):
-            synchronise(client, reader, 1, chassis="host")
+            synchronise(client, reader, 0.2, number, chassis="host")
         assert not caught_up(client, reader, "host")
         add_chassis(southbound, "host")
         southbound.transact({"op": "update", "table": "Chassis_Private", "where": [], "row": {"nb_cfg": 1}})
@@ -109,7 +120,7 @@ def test_own_chassis_that_is_not_registered_is_behind(northbound, southbound, no
 def test_remote_chassis_is_not_waited_for(northbound, southbound, northd):
     add_chassis(southbound, "elsewhere", **{"is-remote": "true"})
     with northbound.client() as client, southbound.client() as reader:
-        synchronise(client, reader, 20)
+        synchronise(client, reader, START_TIMEOUT)
         assert caught_up(client, reader)
 
 

@@ -19,7 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations import migra
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu import instance
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu.credentials import GROUP_FILE, KEY_FILE
 from ansible_collections.heddle.ovn.plugins.module_utils.qemu.qmp import Qmp, QmpAbsent, QmpError
-from tests.live.conftest import wait_for
+from tests.live.conftest import START_TIMEOUT, wait_for
 
 PARAMETERS = {"workload": "red/vm", "address": "127.0.0.1", "downtime_limit": 150, "timeout": 60}
 WAITING = ("-incoming", "defer")
@@ -170,7 +170,7 @@ def test_vm_stays_on_the_source_when_the_target_dies_while_loading(on, source, t
     go_on(source)
     wait_for(lambda: source.ask("query-migrate")["status"] in ("device", "completed"), "the switch-over")
     target.process.kill()
-    sending.join(60)
+    sending.join(START_TIMEOUT)
     assert "and runs here" in str(sending.reported)
     assert source.status() == "running"
 
@@ -178,7 +178,7 @@ def test_vm_stays_on_the_source_when_the_target_dies_while_loading(on, source, t
 def test_cancelled_migration_continues_on_the_source(on, source, target):
     sending = begin(on, source, target)
     assert on(source, migration.complete, {}) == {"changed": True}
-    sending.join(60)
+    sending.join(START_TIMEOUT)
     assert "and runs here" in str(sending.reported)
     assert source.status() == "running"
     assert not (source.runtime / "red_vm" / KEY_FILE).exists()
@@ -199,7 +199,7 @@ def test_switch_over_is_awaited(on, source, target, monkeypatch):
     monkeypatch.setattr(migration, "_finished", waiting)
     assert on(source, migration.complete, {}) == {"changed": True}
     assert (target.status(), source.status()) == ("running", "postmigrate")
-    sending.join(60)
+    sending.join(START_TIMEOUT)
 
 
 def test_silent_qemu_is_not_reported_as_absent(on, source, monkeypatch):
@@ -231,12 +231,12 @@ def test_slow_source_is_awaited(on, source, target, monkeypatch):
     sending = begin(on, source, target)
     monkeypatch.setattr(migration, "Qmp", Impatient)
     # A connection from before waits for an answer as long as the source is stopped.
-    assert answered.wait(60)
+    assert answered.wait(START_TIMEOUT)
     source.process.send_signal(signal.SIGSTOP)
-    assert silent.wait(60)
+    assert silent.wait(START_TIMEOUT)
     source.process.send_signal(signal.SIGCONT)
     go_on(source)
-    sending.join(60)
+    sending.join(START_TIMEOUT)
     assert sending.reported["changed"]
     assert (target.status(), source.status()) == ("running", "postmigrate")
 
@@ -264,7 +264,7 @@ def test_pending_migration_is_joined_by_the_next_run(on, source, target):
     first = begin(on, source, target)
     second = Sending(on, source, on(target, migration.receive, {}))
     go_on(source)
-    first.join(60)
-    second.join(60)
+    first.join(START_TIMEOUT)
+    second.join(START_TIMEOUT)
     assert first.reported == second.reported
     assert (target.status(), source.status()) == ("running", "postmigrate")

@@ -13,6 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render import (
     render_southbound,
     southbound,
 )
+from tests.live.conftest import START_TIMEOUT
 from tests.pipeline import plan_of
 
 
@@ -42,7 +43,7 @@ class Zone:
             scope = Scope(tables=frozenset(rendered.TABLES))
             second = reconcile(client, "OVN_Northbound", rows, owner="t", scope=scope)
             with self.southbound.client() as reader:
-                synchronise(client, reader, 30)
+                synchronise(client, reader, START_TIMEOUT)
         if northd_recompute.is_needed(second, plan, node):
             northd_recompute.recompute()
         service_connections.end(service_connections.ended(second))
