@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import Pair
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_flow import ExternalFlow
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing import probe_scheduling
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.pace import Pace
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.probe_scheduling import (
@@ -17,6 +20,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.probe_sc
     ask_silent,
     confirm,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import least_wait
+
+FLOW = ExternalFlow("kind", "node1", "red/a", "red/web", "red/a", "", 4, "10.96.0.1", True, "")
 
 
 class Hosts:
@@ -206,6 +212,36 @@ def test_full_timeout_without_a_control_of_the_target():
     found = [Unconfirmed(1, False, (0,), least=8.0)]
     confirm(found, Hosts(0.01, mute={1}), Pace(), timeout=60)
     assert found[0].waited >= 7.99
+
+
+class ControllerPaused(Hosts):
+    """A daemon stands still whose answer question 1 needs, and no control question."""
+
+    def ask(self, number, *, large=False):
+        attempt = super().ask(number, large=large)
+        if number == 1:
+            arrival, reply = self.coming.pop()
+            self.coming.append((max(arrival, 10.0), reply))
+        return attempt
+
+
+@pytest.mark.parametrize("near", [True, False])
+@pytest.mark.parametrize(
+    ("row", "is_concluded"),
+    [
+        (replace(FLOW, protocol="UDP", port=53), True),
+        (replace(FLOW, protocol="TCP", port=80, refused=True), True),
+        (FLOW, True),
+        # What OVN's flows alone answer for fails soon, so that a broken network does not make verify slow.
+        (Pair("red/a", "red/b", "red_net", 4, "10.0.0.4", True, ""), False),
+    ],
+    ids=["name", "refusal", "external host", "workload"],
+)
+def test_a_paused_ovn_controller_causes_no_failure(row, is_concluded, near):
+    found = [Unconfirmed(1, False, (0,), least=least_wait(row, near, 0.01))]
+    confirm(found, ControllerPaused(0.01), Pace(), timeout=60)
+    assert found[0].concluded is is_concluded
+    assert found[0].tries and not found[0].dead
 
 
 def test_two_percent_loss_causes_no_failure():

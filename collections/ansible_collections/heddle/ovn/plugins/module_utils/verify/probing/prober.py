@@ -32,6 +32,9 @@ UNANSWERED = {
 # How often a question that any of several endpoints may answer is sent at a time when asked alone. A load balancer
 # chooses one for each packet: with half of them dead, 20 in a row choose a dead one in one of a million cases.
 _BALANCED_COPIES = 4
+# ovn-controller answers for names and refuses, and resolves MAC addresses of external hosts. Controls pass the datapath
+# alone, so they do not show that it stands still, which it may for some seconds on a busy host.
+_CONTROLLER_SECONDS = 20.0
 # Fields of the record of a question that was asked alone.
 AGAIN = ("tries", "waited", "slowest", "dead", "near")
 
@@ -181,7 +184,7 @@ def probe_again(
             row = exchange.asked[number].row
             controls = _alike(asked, row, good)
             near[number] = bool(controls) and asked.path(exchange.asked[controls[0]].row) == asked.path(row)
-            least = 0.0 if near[number] else 1.1 * MARGIN * again["slowest"]
+            least = least_wait(row, near[number], again["slowest"])
             copies = _BALANCED_COPIES if len(getattr(row, "responders", ())) > 1 else 1
             wanted.append(Unconfirmed(number, bool(row.reach and row.mtu), controls, least, copies))
         confirm(wanted, exchange, pace, timeout)
@@ -197,6 +200,15 @@ def probe_again(
             for one in wanted
         ]
         return record, exchange.problems
+
+
+def least_wait(row: Pair | ExternalFlow, near: bool, slowest: float) -> float:
+    """Return how many seconds to wait at least, in all, for a question that is asked alone.
+
+    `near`: its control takes the same path. `slowest` is how many seconds an answer took on any host.
+    """
+    least = 0.0 if near else 1.1 * MARGIN * slowest
+    return max(least, _CONTROLLER_SECONDS) if isinstance(row, ExternalFlow) and row.reach else least
 
 
 def _alone(row: Pair | ExternalFlow, number: int) -> Question:
