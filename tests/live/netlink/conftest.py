@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network namespace that stands for a host, and what the tests do there."""
 
+import json
 import os
 import subprocess
 
@@ -60,15 +61,25 @@ def is_pending(line):
     return "LOWER_UP" in line and " state UP " not in line and " state UNKNOWN " not in line
 
 
+def without_local_route():
+    """The IPv6 addresses of links that are up which the kernel does not take as its own yet."""
+    links = json.loads(ip("-json", "-6", "address", "show", "up"))
+    found = {(one["local"], link["ifname"]) for link in links if link for one in link["addr_info"]}
+    local = json.loads(ip("-json", "-6", "route", "show", "table", "local", "type", "local"))
+    return found - {(one["dst"], one["dev"]) for one in local}
+
+
 def snapshot():
     """What there is, without what changes by itself: whether the kernel has noticed that a cable is plugged in.
 
-    Until it has, a link has no IPv6 routes, and an address that is still examined for duplicates has no local one.
+    Until it has, a link has no IPv6 routes. Nor has an address a local one at once, whether or not the kernel looks for
+    duplicates of it.
     """
     wait_for(
         lambda: not [line for line in ip("-oneline", "link").splitlines() if is_pending(line)], "links in operation"
     )
     wait_for(lambda: "tentative" not in ip("-6", "address"), "the end of the detection of duplicate addresses")
+    wait_for(lambda: not without_local_route(), "the local routes of IPv6 addresses")
     parts = [
         ip("-oneline", "address"), ip("route", "show", "table", "all"), ip("-6", "route", "show", "table", "all"),
         ip("rule"), ip("-6", "rule"), ip("neighbour", "show", "nud", "permanent"),
