@@ -76,6 +76,12 @@ def answers(addresses: dict[int, str], ttl: int = 1) -> list:
     return [("A" if version == 4 else "AAAA", ttl, address) for version, address in addresses.items()]
 
 
+def filled(zone) -> list:
+    """Return the addresses in each address set of a name, which is empty while none is known."""
+    rows = zone.northbound.rows("Address_Set", "addresses", "external_ids")
+    return [row["addresses"] for row in rows if "EgressFirewallDNS" in str(row["external_ids"])]
+
+
 def test_packets_leave_to_the_addresses_that_a_name_has_at_present(resolving, dns):
     machine, zone, daemon = resolving
     # Nothing is known yet: what no rule before the last ones matches is denied.
@@ -99,7 +105,8 @@ def test_packets_leave_to_the_addresses_that_a_name_has_at_present(resolving, dn
     dns.records[NAME] = None
     daemon.__init__(zone, dns, daemon.report)
     wait_for(lambda: "SERVFAIL" in daemon.found().get("problem", ""), "the failure")
-    assert len(zone.northbound.rows("Address_Set", "addresses")) > 0
+    assert filled(zone)
+    assert all(filled(zone))
 
     dns.records[NAME] = answers({4: "198.18.77.1", 6: "2001:db8:77::1"})
     wait_for(lambda: daemon.found() == {"addresses": ["198.18.77.1", "2001:db8:77::1"], "problem": ""}, "the others")
@@ -109,18 +116,13 @@ def test_a_second_apply_changes_nothing_and_names_that_go_end(resolving, dns):
     _machine, zone, daemon = resolving
     dns.records[NAME] = answers(EXTERNAL, ttl=300)
     wait_for(lambda: len(daemon.found().get("addresses", ())) == 2, "the addresses")
-
-    def filled() -> list:
-        rows = zone.northbound.rows("Address_Set", "addresses", "external_ids")
-        return [row["addresses"] for row in rows if "EgressFirewallDNS" in str(row["external_ids"])]
-
-    wait_for(lambda: len(filled()) == 6 and all(filled()), "the address sets")
-    before = filled()
+    wait_for(lambda: len(filled(zone)) == 6 and all(filled(zone)), "the address sets")
+    before = filled(zone)
     assert zone.bring(zone.plan, "node1").changes == ()
-    assert filled() == before
+    assert filled(zone) == before
     zone.apply(MANIFESTS)
     wait_for(lambda: daemon.found() == {}, "no names")
-    assert filled() == []
+    assert filled(zone) == []
 
 
 def test_a_database_that_restarts_is_followed_again(serve, dns, tmp_path):
