@@ -12,7 +12,7 @@ import shutil
 import socket
 import time
 
-from lab import clock, guest, kernel, kernel_probe, processes, ssh
+from lab import clock, guest, kernel, kernel_probe, mappings, processes, ssh
 from lab.config import HOSTS, MACHINE_MAC, MACHINE_NUMBER, MTU, SEGMENTS
 from lab.errors import LabError
 from lab.image import run
@@ -41,6 +41,7 @@ class Driver(Switched):
         kernel_probe.require(self.kernel, self.image)
         if clock.ensure(self.lab.cache) is None:
             stages.line("clock", f"{clock.COMPILER} is missing, so programs of hosts read it slowly", 0)
+        mappings.raise_limit(stages)
         self.settings["memory"] = guest.memory_directory(sum(not self.running(host) for host in HOSTS))
         if not self.connected():
             self.choose_ports(HOSTS)
