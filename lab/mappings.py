@@ -15,7 +15,10 @@ ENOUGH = 1 << 20
 
 
 def raise_limit(stages):
-    """Raise the limit for hosts that have more memory than usual, or print how; on hosts of the usual size no program of Heddle is that large."""
+    """Raise the limit for hosts that have more memory than usual, or print how.
+
+    On hosts of the usual size no program is so large.
+    """
     if memory_megabytes() <= MEMORY_MEGABYTES or int(LIMIT.read_text()) >= ENOUGH:
         return
     try:
