@@ -24,6 +24,6 @@ def raise_limit(stages):
     try:
         LIMIT.write_text(f"{ENOUGH}\n")
     except OSError:
-        stages.line("memory", f"large programs of hosts need: sysctl vm.max_map_count={ENOUGH}", 0)
+        stages.line("memory", f"run as root: sysctl vm.max_map_count={ENOUGH} (docs/lab.md)", 0)
     else:
-        stages.line("memory", f"vm.max_map_count of this machine is {ENOUGH} now", 0)
+        stages.line("memory", f"vm.max_map_count of this machine is {ENOUGH} until it restarts", 0)

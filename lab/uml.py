@@ -40,7 +40,7 @@ class Driver(Switched):
         self.kernel.require()
         kernel_probe.require(self.kernel, self.image)
         if clock.ensure(self.lab.cache) is None:
-            stages.line("clock", f"{clock.COMPILER} is missing, so programs of hosts read it slowly", 0)
+            stages.line("clock", f"slow on the hosts; install {clock.COMPILER}, then down and up again", 0)
         mappings.raise_limit(stages)
         self.settings["memory"] = guest.memory_directory(sum(not self.running(host) for host in HOSTS))
         if not self.connected():

@@ -39,7 +39,7 @@ _AFTER_EVENT = {
 _AT_ONCE = {"switch restarted", "prober restarted"}
 # A ValueError is text that another program left and that is no UTF-8, no JSON or no number.
 ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError, ValueError)
-# What an object that other programs have damaged, or a defect, makes of one part. The others are applied nevertheless.
+# Raised where another program has damaged an object, or by a defect of Heddle. Only the part that reads it fails.
 _UNEXPECTED = (LookupError, TypeError, AttributeError)
 
 

@@ -22,6 +22,6 @@ def render_localnet(view: NodeNetwork) -> list[Row]:
         switch(view, name, switch_config(view.subnets()), view.external_ids(role=True)),
         switch_port(
             view, name, localnet_port(view.name), type="localnet", addresses={"unknown"},
-            options={"network_name": view.network["physical_network"]}, **vlan_columns(view.network["vlan"] or None),
+            options={"network_name": view.network["physical_network"]}, **vlan_columns(view.network["vlan"]),
         ),
     ]  # fmt: skip
