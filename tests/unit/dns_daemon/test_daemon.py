@@ -18,7 +18,10 @@ NAME, OTHER = "www.example.com", "ftp.example.com"
 
 
 class Scene:
-    """`sets` are those of the database, `history` the addresses of each write, `late` comes with the next write."""
+    """`sets` are those of the database, `history` the addresses of each write, `late` comes with the next write.
+
+    `changed`: others have changed the sets since they were read.
+    """
 
     def __init__(self, monkeypatch, folder: Path) -> None:
         self.sets: dict[str, AddressSet] = {}
@@ -29,7 +32,7 @@ class Scene:
         self.path.parent.mkdir()
         self.answers: dict[tuple[str, int], Answer | None] = {}
         self.release = asyncio.Event()
-        self.over = False
+        self.over = self.changed = False
         scene = self
 
         class Database:
@@ -40,7 +43,8 @@ class Scene:
                 return self.pipe[0]
 
             def changed(self) -> bool:
-                return False
+                changed, scene.changed = scene.changed, False
+                return changed
 
             def read(self) -> list[AddressSet]:
                 return [*scene.sets.values()]
@@ -144,3 +148,32 @@ def test_a_set_that_appears_with_a_write_is_followed(scene) -> None:
 
     scene.run(scenario)
     assert scene.history == [{NAME: ["192.0.2.2"]}, {OTHER: ["192.0.2.3"]}]
+
+
+def test_a_lost_cancellation_of_a_question(scene, monkeypatch) -> None:
+    """dnspython's `asyncio.wait_for` loses it before Python 3.12 when the answer comes in the same moment."""
+    scene.put(NAME, 4)
+    scene.put(OTHER, 4)
+    asked: list[str] = []
+
+    async def ask(name: str, _version: int) -> Answer:
+        asked.append(name)
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            return Answer(frozenset({"192.0.2.2"}), 300)
+        raise AssertionError
+
+    monkeypatch.setattr(scene, "ask", ask)
+
+    async def scenario() -> None:
+        await scene.until(lambda: len(asked) == 2)
+        del scene.sets[f"{OTHER}/4"]
+        scene.put("a third", 4)
+        scene.changed = True
+        await scene.until(lambda: len(asked) == 3)
+
+    # It ends, and what a question brings that is not wanted any more is not learned.
+    scene.run(scenario)
+    assert sorted(asked) == sorted([NAME, OTHER, "a third"])
+    assert scene.history == []

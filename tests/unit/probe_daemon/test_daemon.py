@@ -253,3 +253,36 @@ def test_there_is_one_daemon(tmp_path: Path) -> None:
         with pytest.raises(BlockingIOError), only_daemon(path):
             pass
     assert not is_running(path)
+
+
+def test_a_lost_cancellation_of_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`asyncio.wait_for` loses it before Python 3.12 when the answer comes in the same moment."""
+    probe = replace(TCP, port=1)
+    run = Run(tmp_path, {"red/web": probe})
+    asked: list[int] = []
+
+    async def answers(asked_for: Probe) -> str:
+        asked.append(asked_for.port)
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            return ""
+        raise AssertionError
+
+    monkeypatch.setattr(daemon, "attempt", answers)
+
+    async def scenario() -> None:
+        running = asyncio.ensure_future(run.daemon.run())
+        for port in (2, 3):
+            while len(asked) < port - 1:
+                await asyncio.sleep(0.01)
+            run.wanted = {"red/web": replace(probe, port=port)}
+        while len(asked) < 3:
+            await asyncio.sleep(0.01)
+        # Neither of those that were replaced counts.
+        assert run.said == []
+        run.wanted = None
+        await running
+
+    asyncio.run(scenario())
+    assert asked == [1, 2, 3]

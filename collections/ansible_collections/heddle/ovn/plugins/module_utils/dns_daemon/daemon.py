@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from ..common.daemon_report import Report, read_report
+from ..common.task_end import end
 from ..ovsdb.protocol.errors import OvsdbError, Unreachable
 from .address_sets import AddressSet, AddressSets
 from .lookup import Answer, LookupFailed, lookup
@@ -56,9 +57,7 @@ class Daemon:
                     self._say(f"the Northbound database: {error}; trying again")
                     await asyncio.sleep(_RECONNECT_SECONDS)
         finally:
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await end(self._tasks.values())
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
 
@@ -110,21 +109,30 @@ class Daemon:
     async def _repeat(self, name: str, version: int, state: ResolvedName) -> None:
         while True:
             async with self._turns:
-                pause = await self._asked(name, version, state)
+                answer = await self._asked(name, version)
+            if self._tasks.get((name, version)) is not asyncio.current_task():
+                # The cancellation was lost (common/task_end.py).
+                return
+            pause = self._learned(name, version, state, answer)
             self._wake.set()
             # Names with the same TTL are not asked for all at once.
             await asyncio.sleep(pause * random.uniform(0.9, 1.0))
 
-    async def _asked(self, name: str, version: int, state: ResolvedName) -> float:
+    async def _asked(self, name: str, version: int) -> Answer | LookupFailed:
         try:
-            answer = await self._ask(name, version)
+            return await self._ask(name, version)
         except LookupFailed as error:
-            before = state.failure
-            pause = state.failed(version, str(error), time.monotonic())
-            if state.failure != before:
-                self._say(f"{name}: {state.failure}")
-            return pause
-        return state.answered(version, answer.addresses, answer.seconds, time.monotonic())
+            return error
+
+    def _learned(self, name: str, version: int, state: ResolvedName, answer: Answer | LookupFailed) -> float:
+        """Take an answer or a failure; return the seconds until the next question."""
+        if not isinstance(answer, LookupFailed):
+            return state.answered(version, answer.addresses, answer.seconds, time.monotonic())
+        before = state.failure
+        pause = state.failed(version, str(answer), time.monotonic())
+        if state.failure != before:
+            self._say(f"{name}: {state.failure}")
+        return pause
 
     def _wanted(self, one: AddressSet, now: float) -> frozenset[str]:
         found = self._names[one.name].addresses(now)

@@ -11,6 +11,7 @@ import random
 import time
 from dataclasses import dataclass
 
+from ..common.task_end import end
 from .channel import HANDSHAKE_SECONDS, converse, tls
 from .datagrams import Datagrams
 from .esp import Esp
@@ -86,9 +87,7 @@ class Daemon:
             datagrams.close()
             for server in servers:
                 server.close()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await end(self._tasks)
             if self._switch is not None:
                 self._switch.close()
 

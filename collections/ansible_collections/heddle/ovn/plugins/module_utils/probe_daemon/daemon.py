@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 
 from ..common.daemon_report import Report, read_report
+from ..common.task_end import end
 from ..types.readiness_probe import EXEC, Probe
 from .attempt import attempt
 from .readiness import Readiness
@@ -42,9 +43,7 @@ class Daemon:
                     self._write()
                 await asyncio.sleep(_LOOK_SECONDS)
         finally:
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await end(self._tasks.values())
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
 
@@ -67,6 +66,9 @@ class Daemon:
         while True:
             async with self._turns[state.probe.kind == EXEC]:
                 failure = await attempt(state.probe)
+            if self._states.get(name) is not state:
+                # The cancellation was lost (common/task_end.py).
+                return
             was_ready = state.ready
             if state.record(failure):
                 self._is_reported = False
