@@ -2,6 +2,7 @@
 """Make the collection importable under its full name, and `tests` itself as a package."""
 
 import contextlib
+import gc
 import sys
 from pathlib import Path
 
@@ -17,3 +18,10 @@ with contextlib.suppress(ModuleNotFoundError):
     # No result may depend on speed: neither the time of one example nor that of drawing them.
     settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("any speed")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collection made, modules and tests, out of each later search for garbage: a tenth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)
