@@ -17,6 +17,7 @@ import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
@@ -82,10 +83,10 @@ class Counter:
         self.counts = json.loads(self._process.communicate("\n")[0])
 
 
-def resubmits(lab: Lab) -> int:
-    """Return how many lines about too many resubmits the nodes have logged."""
+def resubmits(lab: Lab, nodes: Sequence[str] = NODES) -> int:
+    """Return how many lines about too many resubmits nodes have logged."""
     command = "grep -c 'over 4096 resubmit' /var/log/openvswitch/ovs-vswitchd.log || true"
-    return sum(int(lab.ssh(node, command)) for node in NODES)
+    return sum(int(lab.ssh(node, command)) for node in nodes)
 
 
 def measure(lab: Lab, networks: int, idle: float) -> list[list]:
