@@ -21,7 +21,7 @@ with contextlib.suppress(ModuleNotFoundError):
 
 
 def pytest_collection_finish() -> None:
-    """Leave what collection made, modules and tests, out of each later search for garbage: a tenth of the time."""
+    """Leave what collection made, modules and tests, out of each later search for garbage: a twentieth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
