@@ -42,7 +42,7 @@ def report_files(networks: int = 0, workloads: int = 0) -> dict[str, str]:
     view = state_view(snapshot)
     _copy_networks(view, networks)
     _copy_workloads(view, networks, workloads)
-    audits = {name: {"digest": view["digest"], "drift": [], "problems": []} for name in HOSTS}
+    audits = {name: {"digest": view["host_plans"][name], "drift": [], "problems": []} for name in HOSTS}
     return status_files(view, audits)
 
 

@@ -42,6 +42,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_files
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_text import status_table
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import changes_text, state_view
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan_digests
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 
 from . import ROOT, fleet_hosts, load
@@ -131,21 +132,21 @@ class Steps:
         return result
 
 
-def reports(digest: str, hosts: int) -> dict[str, dict]:
-    """Return what the hosts report that have the plan with this digest."""
-    return {f"node{number + 1}": {"digest": digest, "drift": [], "problems": []} for number in range(hosts)}
+def reports(digests: dict[str, str]) -> dict[str, dict]:
+    """Return what hosts report that are as planned; `digests` are those of their parts of the plan."""
+    return {node: {"digest": digest, "drift": [], "problems": []} for node, digest in digests.items()}
 
 
-def record_reports(client, digest: str, hosts: int) -> tuple[Snapshot, Snapshot, Plans]:
-    """Record that all hosts have the plan; return the state before and after, and the plans of both."""
+def record_reports(client, digests: dict[str, str]) -> tuple[Snapshot, Snapshot, Plans]:
+    """Record that all hosts are as planned; return the state before and after, and the plans of both."""
     plans = Plans()
-    return *record(client, reports(digest, hosts), {}, write=True, plans=plans), plans
+    return *record(client, reports(digests), {}, write=True, plans=plans), plans
 
 
-def make_status(before: Snapshot, after: Snapshot, plans: Plans, hosts: int) -> int:
+def make_status(before: Snapshot, after: Snapshot, plans: Plans) -> int:
     """Make what a run shows and writes of the recorded state, as the module `readiness`; return its size in bytes."""
     view = state_view(after, plans)
-    reported = reports(view["digest"], hosts)
+    reported = reports(view["host_plans"])
     texts = [changes_text(before, after), status_table(view, reported, summary=True)]
     assert state_changes(before, after)
     files = status_files(view, reported)
@@ -160,17 +161,17 @@ def one_by_one(
     current, places = list(found), [place for place, one in enumerate(found) if one != others[place]][:count]
     steps, spent, recording, sizes = Steps(), [], [], [server.file.stat().st_size]
 
-    def operation(node: str) -> str:
+    def operation(node: str) -> dict[str, str]:
         plans = Plans()
         _before, after = apply(current, plans=plans)
         plan = plans.of(after)
         fleet_hosts.render(plan, node)
-        return plan["digest"]
+        return plans.digests(after)
 
     for place in places:
         current[place] = others[place]
-        digest = steps.measure("operation", operation, current[place].spec["node"])
-        steps.measure("recording", recorded, digest)
+        digests = steps.measure("operation", operation, current[place].spec["node"])
+        steps.measure("recording", recorded, digests)
         spent.append(steps.processor["operation"])
         recording.append(steps.processor["recording"])
         sizes.append(server.file.stat().st_size)
@@ -218,16 +219,17 @@ def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
     assert not problems + more, problems[:3]
     with served(STATE) as (server,), server.client(timeout=600) as client:
 
-        def recorded(digest: str) -> int:
-            return make_status(*record_reports(client, digest, hosts), hosts)
+        def recorded(digests: dict[str, str]) -> int:
+            return make_status(*record_reports(client, digests))
 
         _none, admitted = steps.measure("admit and store", apply, client, found)
         size = server.file.stat().st_size
         plan = steps.measure("plan", build_plan, admitted)
         assert (len(plan["workloads"]), len(plan["networks"])) == (workloads, networks + 1)
+        digests = steps.measure("digests of the hosts", host_plan_digests, plan)
         packed_plan = steps.measure("pack the plan", pack, plan)
-        states = steps.measure("record readiness", record_reports, client, plan["digest"], hosts)
-        status_size = steps.measure("status tables and files", make_status, *states, hosts)
+        states = steps.measure("record readiness", record_reports, client, digests)
+        status_size = steps.measure("status tables and files", make_status, *states)
         # A run ends here, and its memory is free.
         del states
         before, again = steps.measure("no change", apply, client, found)

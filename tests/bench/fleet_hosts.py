@@ -4,7 +4,7 @@
 `tests.bench.fleet` measures it for each fleet. What reads the plan is a process of its own, so that its memory is that
 of a host:
 
-    python -m tests.bench.fleet_hosts keep PACKED FILE
+    python -m tests.bench.fleet_hosts keep PACKED FILE NODE
     python -m tests.bench.fleet_hosts render FILE NODE
 
 Each prints one line of JSON: the figures after each step.
@@ -29,6 +29,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.narrowing import 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.trace import replies_equal
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.changed_networks import changed_networks
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
@@ -101,12 +102,12 @@ def _replace(server, plan: dict, changed: dict, node: str) -> tuple[int, int]:
 
 
 def keep_and_read(plan: dict, changed: dict, node: str) -> dict[str, float]:
-    """Return what a host needs to keep the plan, to keep another one, and to read and render it."""
+    """Return what a host needs to keep its part of the plan, to keep that of another one, and to read and render it."""
     with tempfile.TemporaryDirectory(prefix="heddle-") as name:
         file, first, second = (Path(name) / part for part in ("plan.json", "first", "second"))
         first.write_text(pack(plan), encoding="ascii")
         second.write_text(pack(changed), encoding="ascii")
-        done = [*_alone("keep", first, file), *_alone("keep", second, file), *_alone("render", file, node)]
+        done = [*_alone("keep", first, file, node), *_alone("keep", second, file, node), *_alone("render", file, node)]
         figures = {"plan file, MB": file.stat().st_size / 1e6}
     for step, found in zip(("keep the plan", "keep another plan", "read it", "read and render it"), done, strict=True):
         figures |= {f"{step}, {name}": value for name, value in found.items()}
@@ -135,16 +136,18 @@ def main() -> None:
     """Do one step and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     steps = parser.add_subparsers(dest="step", required=True)
-    keep = steps.add_parser("keep", help="write a packed plan to the file of the plan")
+    keep = steps.add_parser("keep", help="write a node's part of a packed plan to the file of the plan")
     keep.add_argument("packed", type=Path)
     keep.add_argument("file")
+    keep.add_argument("node")
     rendering = steps.add_parser("render", help="read the file of the plan, and render a host")
     rendering.add_argument("file")
     rendering.add_argument("node")
     options = parser.parse_args()
     began, used = time.perf_counter(), time.process_time()
     if options.step == "keep":
-        keep_plan(unpack(options.packed.read_text(encoding="ascii")), options.file, write=True)
+        plan = unpack(options.packed.read_text(encoding="ascii"))
+        keep_plan(host_plan(plan, options.node), options.file, write=True)
         figures = [_figures(began, used)]
     else:
         plan = read_plan_file(options.file)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import merged
 from tests import supervised
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -79,6 +81,10 @@ class Lab:
         done = self.try_ssh(host, *command)
         assert done.returncode == 0, f"{host}: {' '.join(command)}: {done.stderr}"
         return done.stdout
+
+    def plan(self) -> dict:
+        """Return the plan that the hosts have, each a part of it."""
+        return merged(json.loads(self.ssh(node, "cat", "/var/lib/heddle/plan.json")) for node in NODES)
 
     def try_ssh(self, host: str, *command: str) -> subprocess.CompletedProcess:
         """Run a command on a host, which may fail."""

@@ -6,7 +6,6 @@ Those of a load balancer, to which it connects, and those of an EgressIP, with w
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,7 +57,7 @@ def manifests(ready: str) -> str:
 
 def holder(lab) -> tuple[dict[str, str], dict]:
     """Return the host of each address of the Service, and the plan."""
-    plan = json.loads(lab.ssh("node2", "cat", "/var/lib/heddle/plan.json"))
+    plan = lab.plan()
     service = plan["services"]["green_net"]["green/web"]
     return {one["address"]: one["node"] for one in service["external"]["load_balancer"]}, plan
 
@@ -98,7 +97,7 @@ FIRST_PORT, FIRST_ADDRESS = 7700, 120
 
 def egress_holders(lab) -> tuple[dict[str, str], dict]:
     """Return the host of each address of the tenants' EgressIPs, and the plan."""
-    plan = json.loads(lab.ssh("node2", "cat", "/var/lib/heddle/plan.json"))
+    plan = lab.plan()
     entries = [plan["egress_ips"][name] for name in TENANTS]
     return {one["address"]: one["node"] for entry in entries for one in entry["addresses"]}, plan
 

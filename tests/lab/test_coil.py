@@ -158,7 +158,7 @@ def test_workloads_reach_each_other_and_the_router(lab, pools, own):
 
 def test_workloads_of_networks_are_isolated(lab, pools, own):
     wait_for(lab, pairs_of(own))
-    listed = json.loads(lab.ssh("node1", "cat /var/lib/heddle/plan.json"))["workloads"]
+    listed = lab.plan()["workloads"]
     targets = [
         interface["addresses"][0].partition("/")[0]
         for name in ("red/red1", "red/red2")

@@ -80,13 +80,9 @@ def clients(lab: Lab, before: dict, router: None, own: dict, tmp_path_factory) -
     assert {node: kernel_state(lab, node) for node in NODES} == before
 
 
-def plan(lab: Lab, node: str = "node1") -> dict:
-    return json.loads(lab.ssh(node, "cat /var/lib/heddle/plan.json"))
-
-
 def routers(lab: Lab) -> dict[str, tuple[str, list[str]]]:
     """Return host and addresses of the routers on the pool, by their names."""
-    found = plan(lab)["coil"]["workloads"]
+    found = lab.plan()["coil"]["workloads"]
     return {name: (one["node"], one["addresses"]) for name, one in found.items() if name.startswith("coil/nat-")}
 
 

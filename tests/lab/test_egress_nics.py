@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -118,7 +117,7 @@ def kernel_state(lab: Lab, node: str) -> list[str]:
 
 
 def holders(lab: Lab) -> dict[str, str]:
-    plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    plan = lab.plan()
     entry = plan["egress_ips"]["apart"]
     assert {one["nic"] for one in entry["addresses"]} == {NIC}
     return {one["address"]: one["node"] for one in entry["addresses"]}

@@ -49,14 +49,14 @@ def manifests() -> str:
 
 @pytest.fixture(scope="module", params=MODES)
 def plan(request, lab: Lab, tmp_path_factory) -> Iterator[dict]:
-    before = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    before = lab.plan()
     if request.param == "local" and not all(node["gateway"]["vrf"] for node in before["nodes"].values()):
         pytest.skip("local gateway mode needs a kernel with VRFs")
     directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("qos") / "manifests")
     (directory / "graded.yml").write_text(manifests())
     lab.play("site.yml", "-e", f"heddle_gateway_mode={request.param}", manifests=directory)
     try:
-        found = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+        found = lab.plan()
         assert {node["gateway"]["mode"] for node in found["nodes"].values()} == {request.param}
         yield found
     finally:

@@ -60,7 +60,7 @@ def wait_for(lab, node: str, target: str, condition) -> dict:
 
 
 def overlay(lab) -> tuple[str, int]:
-    kind = json.loads(lab.ssh("node1", "cat /var/lib/heddle/plan.json")).get("encapsulation", "geneve")
+    kind = lab.plan().get("encapsulation", "geneve")
     return kind, {"geneve": 6081, "vxlan": 4789}[kind]
 
 
@@ -107,7 +107,7 @@ def test_a_closed_port_is_found_beside_the_tunnels(lab, automatic):
     """One host's firewall closes the port of the encapsulation in one direction; the other one still gets through."""
     kind, port = overlay(lab)
     other = "vxlan" if kind == "geneve" else "geneve"
-    source = json.loads(lab.ssh("node1", "cat /var/lib/heddle/plan.json"))["nodes"]["node1"]["encap_ips"][0]
+    source = lab.plan()["nodes"]["node1"]["encap_ips"][0]
     family = "ip6" if ":" in source else "ip"
     rule = f"{family} saddr {source} udp dport {port} drop"
     lab.ssh("node3", f"nft 'table inet closed {{ chain input {{ type filter hook input priority 0; {rule}; }}; }}'")

@@ -7,7 +7,6 @@ the default network; two of them have equal subnets.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -65,7 +64,7 @@ def plan(request, lab: Lab, tmp_path_factory) -> Iterator[dict]:
                     server = RemoteProgram(lab, node, "datagrams.py", *words, namespace=inside)
                     stack.callback(server.end)
                     assert server.line() == "ready"
-            found = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+            found = lab.plan()
             assert {node["gateway"]["mode"] for node in found["nodes"].values()} == {request.param}
             yield found
     finally:

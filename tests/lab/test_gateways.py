@@ -153,7 +153,7 @@ def test_sctp_through_a_gateway(lab, number):
 @pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
 def test_external_pmtu_discovery(lab, number):
     network, namespace = "red_red", "red_red1"
-    mtu = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))["networks"][network]["mtu"]
+    mtu = lab.plan()["networks"][network]["mtu"]
     assert mtu < 1500
     # Open vSwitch's userspace datapath writes a TCP checksum into an ICMPv6 error about TCP, so no receiver can
     # match it to a connection.

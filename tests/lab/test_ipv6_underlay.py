@@ -41,10 +41,6 @@ TRACES = (
 FOREIGN = "src 192.0.2.0/24 dst 203.0.113.0/24 dir out"
 
 
-def plan(lab: Lab) -> dict:
-    return json.loads(lab.ssh("node1", "cat /var/lib/heddle/plan.json"))
-
-
 @pytest.fixture(scope="module")
 def empty(lab: Lab) -> Iterator[None]:
     """Hosts without Heddle, whose kernel has ESP and Open vSwitch's datapath."""
@@ -78,7 +74,7 @@ def test_a_check_on_empty_hosts_measures_and_chooses(installed):
 
 
 def test_the_encapsulation_is_chosen_over_ipv6(lab, installed, manifests):
-    found = plan(lab)
+    found = lab.plan()
     assert all(":" in one["encap_ips"][0] for one in found["nodes"].values())
     assert found.get("encapsulation", "geneve") == "geneve"
     assert found["networks"]["default"]["mtu"] == 1400

@@ -61,7 +61,7 @@ def indices(lab, node: str) -> set[str]:
 
 def addresses(lab) -> dict[str, list[str]]:
     """Addresses of the workloads on the mesh by their nodes."""
-    plan = json.loads(lab.ssh("node1", "cat /var/lib/heddle/plan.json"))
+    plan = lab.plan()
     return {
         workload["node"]: [one.split("/")[0] for one in interface["addresses"]]
         for workload in plan["workloads"].values()

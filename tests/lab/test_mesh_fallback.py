@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 
 def addresses(lab) -> list[str]:
     """The addresses of woven2 on the mesh."""
-    plan = json.loads(lab.ssh("node1", "cat /var/lib/heddle/plan.json"))
+    plan = lab.plan()
     interfaces = plan["workloads"]["woven/woven2"]["interfaces"]
     (found,) = (one["addresses"] for one in interfaces if one["network"] == "woven_fabric")
     return [one.split("/")[0] for one in found]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from ipaddress import ip_address, ip_network
 
 import pytest
@@ -61,7 +60,7 @@ def own_addresses(plan: dict, name: str, node: str, number: int) -> list[str]:
 @pytest.mark.parametrize("number", [4, 6], ids=["IPv4", "IPv6"])
 def test_no_tenant_address_on_the_provider_network(lab, number):
     """Connection tracking does not translate segments without a connection, so the provider bridge must drop them."""
-    plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    plan = lab.plan()
     internal, chosen = internal_subnets(plan), senders(plan, number)
     assert {node for node, _namespace in chosen.values()} == set(plan["nodes"])
     watched = RemoteProgram(lab, "external", "provider_frames.py", "watch", INTERFACE)

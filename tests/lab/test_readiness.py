@@ -50,7 +50,7 @@ def manifests(lab, tmp_path):
 
 def services(lab):
     """Addresses of endpoints by Service, and the cluster IP of `web`, as node3 has them."""
-    plan = json.loads(lab.ssh("node3", "cat", "/var/lib/heddle/plan.json"))
+    plan = lab.plan()
     found = plan["services"]["green_net"]
     ends = {
         name: [one["address"] for one in found[f"green/{name}"]["ports"][0]["endpoints"]] for name in ("web", "tool")

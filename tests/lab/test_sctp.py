@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 
@@ -79,7 +78,7 @@ def service(lab, tmp_path):
     lab.play("networks.yml", manifests=directory)
     lab.ssh("node1", "systemd-run", "--quiet", f"--unit={UNIT}", "--property=NetworkNamespacePath=/run/netns/green_web",
             "python3", "-c", shlex.quote(SERVE))  # fmt: skip
-    plan = json.loads(lab.ssh("node3", "cat", "/var/lib/heddle/plan.json"))
+    plan = lab.plan()
     yield plan["services"]["green_net"]["green/web"]["addresses"], plan["workloads"]["green/tool"]
     lab.try_ssh("node1", "systemctl", "stop", UNIT)
     lab.play("networks.yml")

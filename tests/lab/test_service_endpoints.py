@@ -73,7 +73,7 @@ def manifests(ends: dict[str, dict[int, str]]) -> str:
 @pytest.fixture(scope="module", params=MODES)
 def plan(request, lab: Lab, tmp_path_factory) -> Iterator[dict]:
     directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("endpoints") / "manifests")
-    before = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    before = lab.plan()
     if request.param == "local" and not all(node["gateway"]["vrf"] for node in before["nodes"].values()):
         pytest.skip("local gateway mode needs a kernel with VRFs")
     (directory / "tenants.yml").write_text(
@@ -86,7 +86,7 @@ def plan(request, lab: Lab, tmp_path_factory) -> Iterator[dict]:
         for name, host in SERVERS.items():
             program = ["python3", "-c", shlex.quote(SERVE), name, str(PORT)]
             lab.ssh(host, "systemd-run", "--quiet", f"--unit={UNIT}", *program)
-        yield json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+        yield lab.plan()
     finally:
         for host in SERVERS.values():
             lab.try_ssh(host, "systemctl", "stop", UNIT)

@@ -141,7 +141,7 @@ def plan(lab: Lab, tmp_path_factory) -> Iterator[dict]:
                 path = f"--property=NetworkNamespacePath=/run/netns/{namespace}_on-{node}"
                 program = ["python3", "-c", shlex.quote(SERVE), f"{namespace}-{node}"]
                 lab.ssh(node, "systemd-run", "--quiet", f"--unit={UNIT}-{namespace}", path, *program)
-        yield json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+        yield lab.plan()
     finally:
         for node in SERVERS:
             lab.try_ssh(node, "systemctl", "stop", *(f"{UNIT}-{namespace}" for namespace in TENANTS))

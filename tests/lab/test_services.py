@@ -20,7 +20,7 @@ ASK = (
 
 @pytest.fixture
 def plan(lab):
-    return json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    return lab.plan()
 
 
 def test_health_check_ports_answer_by_local_endpoints(lab, plan):

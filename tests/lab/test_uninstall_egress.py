@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
@@ -69,7 +68,7 @@ def test_nothing_of_egress_addresses_is_left(lab: Lab, request, tmp_path):
     directory = shutil.copytree(MANIFESTS, tmp_path / "manifests")
     (directory / "apart.yml").write_text(OBJECTS + egress_ip("apart", EGRESS))
     lab.play("networks.yml", manifests=directory)
-    plan = json.loads(lab.ssh(NODE, "cat", "/var/lib/heddle/plan.json"))
+    plan = lab.plan()
     assert plan["egress_services"]["default"]["mint/web"]["host"] == NODE
     [address] = plan["egress_ips"]["apart"]["addresses"]
     assert (address["node"], address["nic"]) == (NODE, NIC)

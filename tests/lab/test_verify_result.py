@@ -98,7 +98,7 @@ def test_dropping_port_is_the_only_failure(impaired: Lab, seed: str) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_tcp_node_port_that_lost_its_endpoints_is_the_only_failure(impaired: Lab, seed: str) -> None:
     """The load balancer refuses then, which is no answer of an endpoint."""
-    plan = json.loads(impaired.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    plan = impaired.plan()
     ports = plan["services"]["red_red"]["red/public"]["ports"]
     [number] = [one["node_port"] for one in ports if (one["protocol"], one["port"]) == ("TCP", 7654)]
     vip = f"{plan['nodes']['node1']['gateway']['addresses'][0].partition('/')[0]}:{number}"

@@ -85,7 +85,7 @@ def test_guest_gets_its_identity_by_dhcp_and_renews_leases(lab, vm):
     assert {"10.5.0.5/24", "fd00:10:5::5/128", "fe80::858:aff:fe05:5/64"} == found["addresses"]
     assert {("10.5.0.1", GATEWAY_MAC), (GATEWAY_LINK_LOCAL, GATEWAY_MAC)} <= found["gateway MACs"]
 
-    plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+    plan = lab.plan()
     services = {service["name"] for service in plan["settings"].get("shared_services", [])}
     # The client renews at half its lease by itself, and at once on a signal. In IPv6 OVN's leases have no end.
     reported = vm.inside(
@@ -138,7 +138,7 @@ def test_connections_with_an_egress_address_survive_a_migration(lab, vm, own, tm
     (manifests / "out.yml").write_text(egress_ip("violet", *egress.values()))
     lab.play("networks.yml", *OWN_SET, manifests=manifests)
     try:
-        plan = json.loads(lab.ssh("node1", "cat", "/var/lib/heddle/plan.json"))
+        plan = lab.plan()
         holders = {one["address"]: one["node"] for one in plan["egress_ips"]["violet"]["addresses"]}
         held = [holders[address] for address in egress.values()]
         (neither,) = set(NODES) - set(held)

@@ -143,7 +143,7 @@ def test_egress_without_ovn(lab, manifests):
     if not has_fou(lab):
         pytest.skip("this kernel has no FoU; User Mode Linux has")
     wait_for(lab, pairs())
-    plan = json.loads(lab.ssh(CLIENTS_NODE, "cat /var/lib/heddle/plan.json"))
+    plan = lab.plan()
     router = plan["coil"]["workloads"]["coil/nat-0"]
     assert router["node"] == ROUTERS_NODE
     for address, seen in zip(underlay_addresses(lab), router["addresses"], strict=True):

@@ -12,11 +12,12 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.backup impo
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import READY, condition
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import record
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan_digests
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 from tests.live.conftest import Server, stop
 from tests.live.state.conftest import SCHEMA
 from tests.live.state.module_run import run
-from tests.pipeline import THREE_NODES, decide, layer2, namespace, workload
+from tests.pipeline import decide, layer2, namespace, workload
 
 
 def tenants(*names):
@@ -90,8 +91,8 @@ def test_restored_networks_are_not_ready(database, empty, tmp_path):
     apply(tenants("a"), database)
     with database.client() as client:
         described = read(client)
-        digest = build_plan(described)["digest"]
-        record(client, {name: {"digest": digest, "drift": []} for name in THREE_NODES}, {}, write=True)
+        digests = host_plan_digests(build_plan(described))
+        record(client, {name: {"digest": digest, "drift": []} for name, digest in digests.items()}, {}, write=True)
         document = backup_of(read(client))
     path = tmp_path / "state.json"
     keep_backup(document, str(path), write=True)

@@ -46,7 +46,7 @@ def test_readiness_is_written_once_and_kept_by_the_next_run(database):
     run("resource", **intent(RED, database))
     info = run("resource_info", socket=database.remote)
     assert conditions(info)["NetworkReady"] == "Unknown"
-    hosts = {name: {**GOOD, "digest": info["digest"]} for name in info["nodes"]}
+    hosts = {name: {**GOOD, "digest": digest} for name, digest in info["host_plans"].items()}
     arguments = {"socket": database.remote, "hosts": hosts}
 
     before = database.dump()
@@ -68,7 +68,7 @@ def test_readiness_is_written_once_and_kept_by_the_next_run(database):
 def test_admission_records_readiness_where_no_host_has_anything_to_apply(database):
     run("resource", **intent(RED, database))
     info = run("resource_info", socket=database.remote)
-    ready = {name: {**GOOD, "digest": info["digest"]} for name in info["nodes"]}
+    ready = {name: {**GOOD, "digest": digest} for name, digest in info["host_plans"].items()}
     stored = database.dump()
     one = next(iter(ready))
     others = [

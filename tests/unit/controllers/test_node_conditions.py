@@ -13,6 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness im
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention, object_status
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan_digests
 from tests.pipeline import THREE_NODES, layer2, namespace, stored, workload
 
 FIREWALL = """---
@@ -49,8 +50,9 @@ def admitted(text=TEXT, before=None):
 
 def reported(snapshot, moment=START, **other):
     """The state after a run in which each node is as planned, except `other` nodes with their reports."""
-    ready = {"digest": build_plan(snapshot)["digest"], "drift": []}
-    return with_readiness(snapshot, {**dict.fromkeys(THREE_NODES, ready), **other}, moment)
+    digests = host_plan_digests(build_plan(snapshot))
+    ready = {node: {"digest": digest, "drift": []} for node, digest in digests.items()}
+    return with_readiness(snapshot, {**ready, **other}, moment)
 
 
 def status(snapshot, key):

@@ -36,8 +36,8 @@ def kept(snapshot):
 
 
 def reports(snapshot, **changes):
-    good = {**GOOD, "digest": state_view(snapshot)["digest"]}
-    return {name: {**good, **changes.get(name, {})} for name in ("node1", "node2", "node3")}
+    digests = state_view(snapshot)["host_plans"]
+    return {name: {**GOOD, "digest": digest, **changes.get(name, {})} for name, digest in digests.items()}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,9 @@ def test_host_state(report, state):
 def statuses(audits):
     """Return the status of the networks red_net and blue_net of hosts with these audits."""
     networks = {name: {"object": NET} for name in ("red_net", "blue_net")}
-    return tuple(network_statuses({"objects": {}, "digest": "d", "networks": networks}, audits).values())
+    return tuple(
+        network_statuses({"objects": {}, "host_plans": {"n1": "d", "n2": "d"}, "networks": networks}, audits).values()
+    )
 
 
 def test_a_network_is_ready_when_every_host_has_it():
@@ -287,7 +289,7 @@ def test_refused_network_does_not_affect_readiness_of_others():
 
 
 def test_neighbours_of_bird_are_shown_as_hosts_report_them():
-    before = pipeline.stored("", hosts=nodes("node1", "node2"))
+    before = kept(pipeline.stored("", hosts=nodes("node1", "node2")))
     one = {"name": "heddle_node2_4", "kind": "BGP", "title": "node2", "address": "198.18.2.12", "as_number": 64512,
            "learned": 3, "advertised": 1, "information": "Established"}  # fmt: skip
     audits = reports(before)

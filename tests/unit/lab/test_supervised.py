@@ -83,7 +83,7 @@ def test_a_playbook_ends_with_pytest(tmp_path: Path, play: Path, test: str, numb
     file = tmp_path / "test_long.py"
     file.write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", f"{file}::{test}"]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": f"{PROJECT}:{PROJECT}/collections", "PYTHONDONTWRITEBYTECODE": "1"}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL) as runner:
         try:
             processes = started(play, runner)

@@ -52,8 +52,8 @@ def kept(text: str) -> Snapshot:
 
 
 def reports(snapshot: Snapshot) -> Walked:
-    good = {"digest": state_view(snapshot)["digest"], "drift": [], "problems": []}
-    return Walked(dict.fromkeys(THREE_NODES, good))
+    digests = state_view(snapshot)["host_plans"]
+    return Walked({node: {"digest": digest, "drift": [], "problems": []} for node, digest in digests.items()})
 
 
 def recorded(snapshot: Snapshot, hosts: dict) -> bool:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import Selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
 from tests.pipeline import layer2, namespace, nodes, plan_of, workload
@@ -26,8 +27,9 @@ def test_each_batch_repeats_its_own_questions(upgrade):
     found = {"questions": asked.fingerprint, "unsent": [], "untested": [], "slowest": 1.0}
     first = {**found, "answers": [one for one in answers if one[0] != lost]}
     again = {**found, "answers": [one for one in answers if one[0] == lost], "again": [[lost, 1, 0.0, 0.0, 0, True]]}
-    more = {"problems": [], "document": pack(plan)}
-    probed = {**more, "digest": plan["digest"], "unanswered": 1}
+    own = host_plan(plan, "node1")
+    more = {"problems": [], "document": pack(own), "digest": own["digest"]}
+    probed = {"problems": [], "unanswered": 1}
     results = {
         "started": more,
         "probed": {**probed, "record": pack(first)},

@@ -18,6 +18,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Ch
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
 from ansible_collections.heddle.ovn.plugins.module_utils.program.calls import CALLS
 from ansible_collections.heddle.ovn.plugins.module_utils.program.zipapp import bundle, source_version
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import compare
 from tests.pipeline import layer2, namespace, plan_of
 
@@ -49,7 +50,7 @@ def test_the_program_returns_what_the_module_returns(tmp_path):
     program = tmp_path / "heddle-host"
     program.write_bytes(bundle())
     result = call(program)["result"]
-    assert (result["changed"], result["digest"], result["drift"]) == (False, PLAN["digest"], [])
+    assert (result["changed"], result["digest"], result["drift"]) == (False, host_plan(PLAN, "node1")["digest"], [])
     assert result["problems"]
     failed = call(program, params={**AUDIT, "node": "elsewhere"})["result"]
     assert failed["failed"]

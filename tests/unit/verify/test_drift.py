@@ -78,11 +78,13 @@ def test_the_table() -> None:
         "node1": host(drift=found, causes=causes, foreign=[FOREIGN]),
         "node2": host(notes=["no cgroup of the prober"]),
     }
-    report = audit_report(hosts, ["node1", "node2", "node3"], "d1", foreign_fails=False)
+    report = audit_report(
+        hosts, ["node1", "node2", "node3"], dict.fromkeys(("node1", "node2", "node3"), "d1"), foreign_fails=False
+    )
     assert (
         "\n".join(audit_table(report))
         == """\
-Hosts (plan d1)
+Hosts
   host   plan  objects  drift  causes  foreign  notes  problems
   node1  d1          5      5       5        1      0         0
   node2  d1          5      0       0        0      1         0
@@ -128,14 +130,24 @@ def test_foreign_objects_fail_only_on_request() -> None:
     assert not audit_report(hosts, ["node1"], None, foreign_fails=True)["passed"]
 
 
-def test_differing_plans_and_older_plans_than_the_manifests_fail() -> None:
+def test_another_plan_than_that_of_the_manifests_fails() -> None:
     hosts = {"node1": host(), "node2": host(digest="d2")}
-    report = audit_report(hosts, ["node1", "node2"], None, foreign_fails=False)
-    assert report["problems"] == ["hosts have different plans (node1 d1, node2 d2); run heddle.ovn.networks"]
-    report = audit_report({"node1": host()}, ["node1"], "d3", foreign_fails=False)
+    names = ["node1", "node2"]
+    assert audit_report(hosts, names, {"node1": "d1", "node2": "d2"}, foreign_fails=False)["problems"] == []
+    report = audit_report(hosts, names, {"node1": "d1", "node2": "d3"}, foreign_fails=False)
+    assert report["problems"] == ["the stored manifests make another plan than node2 has; run heddle.ovn.networks"]
+    report = audit_report(hosts, names, {"node1": "d3"}, foreign_fails=False)
     assert report["problems"] == [
-        "the stored manifests make plan d3, which not all hosts have; run heddle.ovn.networks"
+        "the stored manifests make another plan than node1, node2 have; run heddle.ovn.networks"
     ]
+
+
+def test_the_table_says_that_the_state_database_did_not_answer() -> None:
+    line = "The state database did not answer; hosts may have an older plan."
+    for host_plans, shown in ((None, True), ({"node1": "d1"}, False)):
+        report = audit_report({"node1": host()}, ["node1"], host_plans, foreign_fails=False)
+        assert report["passed"]
+        assert (line in audit_table(report)) == shown
 
 
 def test_no_host_is_a_failure() -> None:

@@ -21,6 +21,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import MESH_TOPOLOGY
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan_digests
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import answer, question, read_question
@@ -68,10 +69,12 @@ def workload(tenant: str, number: str) -> dict:
     }
 
 
+EVERY_PAIR = Selection(ALL)
 PLAN = {
     "deployment": "test",
     "digest": "d",
     "revision": 1,
+    "settings": {},
     "nodes": {"here": {"id": 2, "chassis": "c", "encap_ips": [], "addresses": []}},
     "networks": {
         f"{tenant}_net": {
@@ -128,15 +131,13 @@ def start(responder: Responder, lifetime: float = 3600) -> tuple[bool, list[str]
     return responder.start(listeners(PLAN, "here"), PORT, lifetime, write=True)
 
 
-EVERY_PAIR = Selection(ALL)
-
-
 def ask(timeout: float = 60, plan: dict = PLAN) -> tuple[dict, list[str]]:
     """Return the host's input for `evaluate` after one pass, and the problems."""
     asked = Expectations.of(plan, "here", {}, EVERY_PAIR)
     record, problems = probe(asked, places(PLAN, "here"), PORT, timeout)
     seen = expand(record, asked)
-    return {"seen": seen, "slowest": record["slowest"], "received": [], "digest": "d", "problems": []}, problems
+    more = {"received": [], "digest": host_plan_digests(plan)["here"], "problems": []}
+    return {"seen": seen, "slowest": record["slowest"], **more}, problems
 
 
 def ask_again(host: dict, timeout: float = 60, plan: dict = PLAN) -> dict:

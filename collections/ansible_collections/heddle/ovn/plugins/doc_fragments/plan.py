@@ -10,7 +10,7 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   plan:
-    description: File with the plan, as the M(heddle.ovn.zone) module stores it on the host.
+    description: File with the host's part of the plan, as the M(heddle.ovn.zone) module stores it.
     type: path
     default: /var/lib/heddle/plan.json
   document:

@@ -125,7 +125,7 @@ routing:
       learned: 1
       advertised: 1
 digest:
-  description: Fingerprint of the plan that the host was compared with.
+  description: Fingerprint of the part of the plan that the host was compared with.
   returned: success
   type: str
   sample: 3b0c44298fc1c149

@@ -137,13 +137,15 @@ problems:
   elements: str
   sample: ["red/red1: there is no network namespace red_red1"]
 digest:
-  description: Fingerprint of the plan in use.
-  returned: when O(state=probed) or O(state=confirmed)
+  description: Fingerprint of the host's part of the plan.
+  returned: when O(state=started), except on external hosts
   type: str
   sample: 3b0c44298fc1c149
 document:
-  description: The plan in use, compressed and base64-encoded.
-  returned: unless O(state=stopped), except on external hosts
+  description:
+    - The host's part of the plan, compressed and base64-encoded. Those of all hosts, merged by
+      P(heddle.ovn.merged_plan#filter), are O(document) for O(state=probed) and O(state=confirmed).
+  returned: when O(state=started), except on external hosts
   type: str
   sample: eJyLjgUAARUAuQ==
 """

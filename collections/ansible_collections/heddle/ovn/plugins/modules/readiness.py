@@ -70,6 +70,12 @@ plan:
   returned: when O(probes) changed the plan
   type: str
   sample: eJyLjgUAARUAuQ==
+pending:
+  description: Hosts whose part of RV(plan) is not the one that they reported; all hosts where addresses move.
+  returned: when O(probes) changed the plan
+  type: list
+  elements: str
+  sample: [node1]
 moved_addresses:
   description: As RV(heddle.ovn.resource#module:moved_addresses), from the former plan to RV(plan).
   returned: when O(probes) changed the plan

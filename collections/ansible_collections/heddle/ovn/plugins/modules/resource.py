@@ -57,7 +57,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: The plan, compressed and base64-encoded, the same for every host, for M(heddle.ovn.zone).
+  description: The plan of all hosts, compressed and base64-encoded, for M(heddle.ovn.zone).
   returned: success
   type: str
   sample: eJyLjgUAARUAuQ==
@@ -84,8 +84,8 @@ moved_addresses:
   sample: {"198.18.2.100": node1}
 pending:
   description:
-    - Hosts of the run that are not known to be as the plan, by O(hosts); all hosts where addresses move. These have to
-      apply the plan.
+    - Hosts of the run that are not known to have their part of the plan, by O(hosts); all hosts where addresses move.
+      These have to apply the plan.
   returned: success
   type: list
   elements: str

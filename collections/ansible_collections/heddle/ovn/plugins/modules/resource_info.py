@@ -40,10 +40,16 @@ deployment:
   type: str
   sample: lab
 digest:
-  description: Fingerprint of the plan that hosts should have.
+  description: Fingerprint of the plan.
   returned: success
   type: str
   sample: 3b0c44298fc1c149
+host_plans:
+  description: Fingerprint of the part of the plan that each node should have.
+  returned: success
+  type: dict
+  version_added: 0.5.0
+  sample: {"node1": 3b0c44298fc1c149}
 objects:
   description: Objects by key, as an API server would return them. C(status) is Heddle's.
   returned: success

@@ -12,9 +12,10 @@ version_added: 0.3.0
 author:
   - Heddle maintainers (@heddle)
 description:
-  - Every host is a zone of OVN with databases of its own. The plan is one document, the same for all of them.
-  - Stores the plan on the host, where C(heddle-host) reads it. A host that has a later plan of the same deployment
-    rejects an earlier one.
+  - Every host is a zone of OVN with databases of its own. The plan is one document for all of them, of which each has
+    its part.
+  - Stores that part on the host, where C(heddle-host) reads it. A host that has one of a later plan of the same
+    deployment rejects an earlier one.
   - Renders the host's desired state into Northbound rows and the other hosts into remote chassis of the Southbound
     database, and waits until ovn-northd and ovn-controller have programmed it (C(nb_cfg), C(sb_cfg), C(hv_cfg)).
   - Then the gateways, which are management ports, VRFs, routes, rules, flows of the provider's bridge and an nftables

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import merged
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.fleet import FleetExpectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import Selection
@@ -40,7 +42,7 @@ def _host(results: dict, asked: Expectations | None) -> dict:
         "seen": seen,
         "again": alone,
         "slowest": probed["slowest"],
-        "digest": results["probed"]["digest"],
+        "digest": results["responding"].get("digest", ""),
         "received": unpack(received) if received else [],
         "unrecorded": bool(stopped.get("problems")),
         "problems": sorted({line for name in STEPS for line in (results.get(name) or {}).get("problems", [])}),
@@ -71,6 +73,17 @@ def _results(variables: dict, prefix: str) -> dict | None:
     return found
 
 
+def _plan(documents: Iterable[str]) -> dict:
+    host_plans = [unpack(document) for document in documents]
+    return merged(host_plans) if host_plans else EMPTY
+
+
+def merged_plan(documents: list) -> str:
+    """Return the plan of which hosts have these parts, packed as they are; "" without any."""
+    plan = _plan(documents)
+    return "" if plan is EMPTY else pack(plan)
+
+
 def reachability_report(
     hostvars: dict,
     nodes: list,
@@ -87,9 +100,7 @@ def reachability_report(
     external, selection = external or {}, Selection(pairs, seed)
     found = {name: _results(hostvars[name], prefix) for name in dict.fromkeys([*nodes, *external]) if name in hostvars}
     results = {name: one for name, one in found.items() if one is not None}
-    documents = [one["probed"]["document"] for one in results.values() if "document" in one["probed"]]
-    plans = [unpack(document) for document in dict.fromkeys(documents)]
-    plan = max(plans, key=lambda one: one["revision"], default=None) or EMPTY
+    plan = _plan(one["responding"]["document"] for one in results.values() if "document" in one["responding"])
     fleet = FleetExpectations.of(plan, external, selection)
     asked = Expectations.of_hosts(fleet)
     hosts = {name: _host(result, asked.get(name)) for name, result in results.items()}

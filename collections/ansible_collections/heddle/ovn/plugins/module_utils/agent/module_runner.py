@@ -19,6 +19,7 @@ from ..common.plan_format import PLAN_FORMAT, has_ovn
 from ..common.serialization import unpack
 from ..ovsdb.protocol.client import Client, OvsdbError, Unreachable
 from ..ovsdb.protocol.remotes import parse_remotes
+from ..render.common.host_plan import host_plan
 from .context import NodeContext
 from .module_options import PLAN_ARGUMENTS, PLAN_FILE
 
@@ -136,7 +137,7 @@ class PlanTooNew(UserError):
 
 
 def load_plan(context: NodeContext) -> dict:
-    """Return the plan from `document`, or else from the file; UserError when that is no plan."""
+    """Return the plan from `document`, or else the host's part of it from the file; UserError when that is no plan."""
     if context.document:
         try:
             plan = unpack(context.document)
@@ -148,8 +149,14 @@ def load_plan(context: NodeContext) -> dict:
     return read_plan_file(context.plan_path)
 
 
+def load_host_plan(context: NodeContext) -> dict:
+    """Return the host's part of the plan, of `document` or else from the file; UserError when that is no plan."""
+    plan = load_plan(context)
+    return host_plan(plan, context.node) if context.document else plan
+
+
 def read_plan_file(path: str) -> dict:
-    """Return the plan in a file; UserError when there is none or it is damaged."""
+    """Return the part of the plan in a file; UserError when there is none or it is damaged."""
     try:
         with open(path, encoding="utf-8") as text:
             plan = json.load(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files on a host: its plan, and the arguments of the chassis module."""
+"""Files on a host: its part of the plan, and the arguments of the chassis module."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import os
 
 from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
-from ..common.serialization import canonical, digest
+from ..common.plan_digest import plan_digest
+from ..common.serialization import canonical
 from .module_runner import PlanTooNew, UserError, read_plan_file
 
 
 def is_whole(plan: dict) -> bool:
     """Return whether a stored plan is as it was written: one that was edited has another digest."""
-    content = {name: value for name, value in plan.items() if name not in ("digest", "revision")}
-    return digest(content) == plan["digest"]
+    return plan_digest(plan) == plan["digest"]
 
 
 def keep_plan(plan: dict, path: str, *, write: bool, kept: dict | None = None) -> Outcome:
@@ -69,7 +69,7 @@ def _counts(plan: dict) -> dict:
 def _lines(plan: dict) -> str:
     """Return the plan as JSON with a line for each entry of a part, such as a network or a workload.
 
-    Every host writes the plan of all: fully indented, that takes several times as long and as much memory.
+    Fully indented, that takes several times as long and as much memory.
     """
     parts = []
     for part, content in sorted(plan.items()):

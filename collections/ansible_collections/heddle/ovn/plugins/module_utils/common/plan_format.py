@@ -21,6 +21,8 @@ from __future__ import annotations
 
 # Raised by whatever a `heddle-host` that was installed before cannot read.
 PLAN_FORMAT = 9
+# Of its part `daemons`: services that all hosts run as soon as a workload or a rule of any host needs one.
+DNS_NAMES, PROBES = "dns_names", "probes"
 
 
 def has_ovn(plan: dict) -> bool:

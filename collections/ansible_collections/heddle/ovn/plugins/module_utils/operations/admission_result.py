@@ -13,7 +13,7 @@ from ..render.host.mesh import mesh_networks
 from ..render.services.readiness import has_probes
 from .admission_service import next_state, state_changes
 from .plans import Plans
-from .readiness import NOT_ASKED, READY, host_state
+from .readiness import READY, host_state, pending
 from .readiness_record import readiness_result
 from .status_view import changes_text, objects_text
 
@@ -29,11 +29,6 @@ def _further(plan: dict) -> set[str]:
     )
 
 
-def _states(plan: dict, reports: dict[str, dict]) -> dict[str, str]:
-    """Return how each host is relative to the plan, as `host_state`."""
-    return {name: host_state(plan["digest"], reports.get(name, {})) for name in plan["nodes"]}
-
-
 def resource_result(request: Request) -> dict:
     """Admit the manifests, store the state, and return the plan; record readiness where no host has to apply it."""
     write, plans = not request.check_mode, Plans()
@@ -43,11 +38,11 @@ def resource_result(request: Request) -> dict:
         before, after = next_state({**request.params, "nodes": described}, client, write=write, plans=plans)
     outcome, plan = Outcome(state_changes(before, after)), plans.of(after)
     moved = moved_addresses(plans.of(before), plan, reported) if before.revision else {}
-    states = _states(plan, request.params["hosts"])
-    # Where addresses move, every host takes part.
-    pending = [name for name, state in states.items() if moved or state not in (READY, NOT_ASKED)]
-    applied = write and not pending and READY in states.values()
-    recorded = readiness_result(request) if applied else {}
+    digests, reports = plans.digests(after), request.params["hosts"]
+    waiting = pending(digests, reports, moved)
+    are_ready = any(host_state(digest, reports.get(name, {})) == READY for name, digest in digests.items())
+    applied = write and not waiting and are_ready
+    recorded = readiness_result(request, plans) if applied else {}
     return {
         **({"recorded": recorded} if applied else {}),
         "changed": outcome.changed or recorded.get("changed", False),
@@ -56,7 +51,7 @@ def resource_result(request: Request) -> dict:
         "plan": pack(plan),
         "digest": plan["digest"],
         "moved_addresses": moved,
-        "pending": pending,
+        "pending": waiting,
         # What hosts need further packages or daemons for.
         "kinds": sorted({workload["kind"] for workload in plan["workloads"].values()} | _further(plan)),
         "changes": changes_text(before, after),

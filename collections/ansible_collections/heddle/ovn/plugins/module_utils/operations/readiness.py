@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 
 from ..agent.module_runner import UserError
@@ -31,7 +31,7 @@ _LONGEST_REASON = 200
 
 
 def host_state(digest: str, report: dict) -> str:
-    """Return the state of a host relative to the plan with this digest: a keyword, and after a colon the reason.
+    """Return the state of a host relative to its part of the plan, which has this digest: a keyword, `: ` and a reason.
 
     `report` is the result of module `audit` there. It is empty for a host that did not answer, has `failed` and
     `msg` if the plan could not be applied, and `asked` False for a host outside the run's limit.
@@ -53,6 +53,15 @@ def host_state(digest: str, report: dict) -> str:
     return _DRIFTED if report["drift"] else READY
 
 
+def pending(digests: Mapping[str, str], reports: dict[str, dict], moved: Collection[str]) -> list[str]:
+    """Return the hosts that have something to apply: by their reports, and all where addresses move.
+
+    `digests` are those of the hosts' host_plans.
+    """
+    states = {name: host_state(digest, reports.get(name, {})) for name, digest in digests.items()}
+    return [name for name, state in states.items() if moved or state not in (READY, NOT_ASKED)]
+
+
 def _stopped(units: list[str]) -> str:
     """Return which daemons do not run, and what starts them; as `health.stopped_units` reports one."""
     more = f" and {len(units) - 1} more" if len(units) > 1 else ""
@@ -65,10 +74,10 @@ def _first_line(text: str) -> str:
 
 
 class HostReports:
-    """The reports of hosts after a run, prepared once for all networks of the plan with this digest."""
+    """The reports of hosts after a run, prepared once for all networks; `digests` are those of the hosts' parts."""
 
-    def __init__(self, digest: str, reports: dict[str, dict]) -> None:
-        self._digest, self._reports, self._hosts = digest, reports, sorted(reports)
+    def __init__(self, digests: Mapping[str, str], reports: dict[str, dict]) -> None:
+        self._digests, self._reports, self._hosts = digests, reports, sorted(reports)
         self._states: dict[str, str] = {}
         self._drifted: dict[str, set[str]] = {}
 
@@ -95,7 +104,7 @@ class HostReports:
             # A run that lists the networks a host rejected has applied all others.
             return f"refused: {_first_line(refused[name])}" if name in refused else READY
         if host not in self._states:
-            self._states[host] = host_state(self._digest, report)
+            self._states[host] = host_state(self._digests.get(host, ""), report)
             if self._states[host] == _DRIFTED:
                 self._drifted[host] = {entry["network"] for entry in report["drift"]}
         state = self._states[host]
@@ -124,8 +133,8 @@ def with_readiness(
     A host outside the limit keeps what it reported since the network changed last.
     """
     after, plans = dataclasses.replace(before, objects=dict(before.objects)), plans or Plans()
-    plan = plans.of(before) if before.revision else {"networks": {}, "digest": ""}
-    hosts = HostReports(plan["digest"], reports)
+    plan, digests = (plans.of(before), plans.digests(before)) if before.revision else ({"networks": {}}, {})
+    hosts = HostReports(digests, reports)
     for name, described in plan["networks"].items():
         if not described["object"]:
             continue
@@ -137,7 +146,7 @@ def with_readiness(
         }
         after.objects[entry.key] = with_ready(entry, ready_on(states, NOT_ASKED), states, moment)
     _record_nodes(after, plan, hosts, moment)
-    return plans.share(before, after) if before.revision else after
+    return plans.same(before, after) if before.revision else after
 
 
 def _record_nodes(after: Snapshot, plan: dict, hosts: HostReports, moment: str) -> None:
@@ -204,7 +213,7 @@ def with_changes_unconfirmed(
             continue
         entry = objects[described["object"]]
         objects[entry.key] = with_ready(entry, WAITING_FOR_HOSTS, None, moment)
-    return plans.share(after, dataclasses.replace(after, objects=objects))
+    return plans.same(after, dataclasses.replace(after, objects=objects))
 
 
 def update_reports(after: Snapshot, moment: str) -> None:

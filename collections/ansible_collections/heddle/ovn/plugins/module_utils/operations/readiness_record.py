@@ -11,24 +11,24 @@ from ..plan.address_holders import moved_addresses
 from ..store.snapshot import Snapshot
 from .admission_service import state_changes
 from .plans import Plans
-from .readiness import record
+from .readiness import pending, record
 from .status_files import status_files
 from .status_text import status_table
 from .status_view import changes_text, state_view
 
 
-def readiness_result(request: Request) -> dict:
+def readiness_result(request: Request, plans: Plans | None = None) -> dict:
     """Record the readiness; return what changed, what needs attention, and the files of the report.
 
     With `probes`, a plan that differs by them is returned as the module `resource` returns one.
     """
-    write, plans = not request.check_mode, Plans()
+    write, plans = not request.check_mode, plans or Plans()
     hosts = request.params["hosts"]
     with state_database(request, write=write) as client:
         before, after = record(client, hosts, request.params["probes"], write=write, plans=plans)
     outcome, view = Outcome(state_changes(before, after)), state_view(after, plans)
     return {
-        **_plan(before, after, plans),
+        **_plan(before, after, plans, hosts),
         "changed": outcome.changed,
         **({"diff": outcome.diff()} if request.diff else {}),
         "revision": after.revision,
@@ -38,10 +38,11 @@ def readiness_result(request: Request) -> dict:
     }
 
 
-def _plan(before: Snapshot, after: Snapshot, plans: Plans) -> dict:
+def _plan(before: Snapshot, after: Snapshot, plans: Plans, reports: dict[str, dict]) -> dict:
     if not after.revision:
         return {}
     old, new = plans.of(before), plans.of(after)
     if old["digest"] == new["digest"]:
         return {}
-    return {"plan": pack(new), "moved_addresses": moved_addresses(old, new)}
+    moved = moved_addresses(old, new)
+    return {"plan": pack(new), "moved_addresses": moved, "pending": pending(plans.digests(after), reports, moved)}

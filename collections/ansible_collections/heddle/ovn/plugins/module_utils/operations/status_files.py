@@ -10,7 +10,10 @@ from .status_text import full_table, network_statuses
 from .status_view import object_status
 
 # What `state_view` returns; the result of a module has more.
-_VIEW = ("revision", "deployment", "digest", "objects", "nodes", "networks", "workloads", "users", "endpoints", "coil")
+_VIEW = (
+    "revision", "deployment", "digest", "host_plans", "objects", "nodes", "networks", "workloads", "users", "endpoints",
+    "coil",
+)  # fmt: skip
 
 
 def status_files(view: dict, audits: dict[str, dict]) -> dict[str, str]:
@@ -24,7 +27,7 @@ def status_files(view: dict, audits: dict[str, dict]) -> dict[str, str]:
     kept = {name: view[name] for name in _VIEW if name in view}
     kept |= {
         "time": now(),
-        "host_states": {name: host_state(view["digest"], audits.get(name) or {}) for name in view["nodes"]},
+        "host_states": {name: host_state(view["host_plans"][name], audits.get(name) or {}) for name in view["nodes"]},
         "network_states": network_statuses(view, audits),
         "workload_states": {
             key.partition("/")[2]: object_status(document)

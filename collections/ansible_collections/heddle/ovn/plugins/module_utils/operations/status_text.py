@@ -15,7 +15,7 @@ NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork", "MeshNetwork
 
 def network_statuses(status: dict, audits: dict) -> dict[str, str]:
     """Return by network `Ready`, or the reasons why it is not: its own status, and hosts that are not as planned."""
-    hosts = HostReports(status["digest"], audits)
+    hosts = HostReports(status["host_plans"], audits)
     return {name: _network_status(name, network, status, hosts) for name, network in status["networks"].items()}
 
 
@@ -36,7 +36,9 @@ def _short(state: str) -> str:
 
 def _troubles(status: dict, audits: dict) -> list[str]:
     """Return a line for each host that reported why it is not as planned."""
-    states = {name: host_state(status["digest"], audits.get(name) or {}) for name in sorted(status["nodes"])}
+    states = {
+        name: host_state(status["host_plans"].get(name, ""), audits.get(name) or {}) for name in sorted(status["nodes"])
+    }
     return [f"{name}: {state}" for name, state in states.items() if ":" in state]
 
 
@@ -143,7 +145,7 @@ def _host_rows(status: dict, audits: dict) -> list[list]:
             node["id"],
             node["chassis"] or "not installed",
             " ".join(node["encap_ips"]),
-            _short(host_state(status["digest"], audits.get(name) or {})),
+            _short(host_state(status["host_plans"].get(name, ""), audits.get(name) or {})),
         ]
         for name, node in sorted(status["nodes"].items())
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan: one document with all decisions, the same for every host."""
+"""The plan: one document with all decisions, for all hosts."""
 
 from __future__ import annotations
 

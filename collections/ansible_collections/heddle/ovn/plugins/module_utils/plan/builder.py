@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ..common.addressing import family
 from ..common.naming import MESH_TOPOLOGY
-from ..common.plan_format import PLAN_FORMAT
-from ..common.serialization import digest
+from ..common.plan_digest import plan_digest
+from ..common.plan_format import DNS_NAMES, PLAN_FORMAT, PROBES
 from ..controllers.allocation.allocation import (
     gateway_router_owner,
     host_subnets_of,
@@ -94,7 +94,17 @@ def build_plan(snapshot: Snapshot) -> dict:
         **({} if (overlay := encapsulation_of(snapshot).kind) == DEFAULTS[SETTING] else {"encapsulation": overlay}),
     }
     plan |= egress_nat_entries(snapshot, plan)
-    return {**plan, "digest": digest(plan), "revision": snapshot.revision}
+    if daemons := _daemons(plan):
+        plan["daemons"] = daemons
+    return {**plan, "digest": plan_digest(plan), "revision": snapshot.revision}
+
+
+def _daemons(plan: dict) -> list[str]:
+    """Return which services all hosts run because a workload or a rule on any of them needs one."""
+    workloads = [*plan["workloads"].values(), *plan.get("coil", {}).get("workloads", {}).values()]
+    firewalls = (firewall for firewalls in plan["egress_firewalls"].values() for firewall in firewalls)
+    named = any("dns_name" in rule for firewall in firewalls for rule in firewall["rules"])
+    return ([DNS_NAMES] if named else []) + ([PROBES] if any("readiness" in one for one in workloads) else [])
 
 
 def _virtual_machine(workload: StoredObject) -> dict:

@@ -10,8 +10,8 @@ tested".
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 
+from ..render.common.host_plan import host_plan_digests
 from . import external_evaluation
 from .expectations.coverage import coverage
 from .expectations.expectation import Pair, fields_of
@@ -37,9 +37,9 @@ def evaluate(
 
     Those are `seen` by (source, target, network, address) as `prober.expand` returns it, `again` by the same key for
     questions asked alone, `slowest` answer in ms, `received` as the reachability module returns it, `digest` of its
-    plan, and `problems`, one line each; or `error`, why the host could not test. `unrecorded` says that it may have
-    received more. `external` and `selection` are those that the hosts were given; `fleet` are the expectations, if they
-    were computed before.
+    part of the plan, and `problems`, one line each; or `error`, why the host could not test. `unrecorded` says that it
+    may have received more. `external` and `selection` are those that the hosts were given; `fleet` are the
+    expectations, if they were computed before.
     """
     external = external or {}
     fleet = fleet or FleetExpectations.of(plan, external, selection or Selection())
@@ -51,7 +51,7 @@ def evaluate(
     pairs = [_evaluated(plan, pair, seen, received, tested, silence) for pair in fleet.pairs]
     rows = external_evaluation.evaluated(plan, fleet.flows, seen, received, tested, silence)
     failures = [one["text"] for one in pairs + rows if one["result"] == FAILED]
-    problems = _problems([*plan["nodes"], *external], hosts)
+    problems = _problems(plan, [*plan["nodes"], *external], hosts)
     untested = _not_tested(pairs, "addresses") + _not_tested(rows, "external_flows")
     counts = Counter(pair["result"] for pair in pairs)
     listed = pairs if len(pairs) <= MOST_PAIRS else [one for one in pairs if one["result"] in (FAILED, NOT_TESTED)]
@@ -59,6 +59,8 @@ def evaluate(
         "format": FORMAT,
         "deployment": plan["deployment"],
         "plan": plan["digest"],
+        # Of the hosts that answered.
+        "host_plans": {name: hosts[name]["digest"] for name in plan["nodes"] if name in tested},
         "revision": plan["revision"],
         "passed": bool(tested) and not failures and not problems and not untested,
         "counts": {"pairs": len(pairs), **{result: counts[result] for result in SYMBOLS}},
@@ -169,16 +171,17 @@ def _by_hosts(plan: dict, failed: list[dict]) -> list[dict]:
     return sorted(rows, key=lambda row: -row["questions"])
 
 
-def _problems(wanted: list[str], hosts: dict[str, dict]) -> list[str]:
+def _problems(plan: dict, wanted: list[str], hosts: dict[str, dict]) -> list[str]:
     problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
     for name, host in hosts.items():
         problems += (
             [f"{name}: {host['error']}"] if host.get("error") else [f"{name}: {line}" for line in host["problems"]]
         )
-    digests = {name: host["digest"] for name, host in hosts.items() if not host.get("error")}
-    if any(one != other for one, other in pairwise(digests.values())):
-        listed = ", ".join(f"{name} {value}" for name, value in digests.items())
-        problems.append(f"hosts have different plans ({listed}); run heddle.ovn.networks")
+    found = {name: host["digest"] for name, host in hosts.items() if not host.get("error")}
+    # The plan is merged of the hosts' parts, so each has what it should, unless some are parts of another plan.
+    others = [name for name, digest in host_plan_digests(plan).items() if found.get(name, digest) != digest]
+    if others:
+        problems.append(f"hosts have parts of different plans ({', '.join(others)}); run heddle.ovn.networks")
     return problems
 
 

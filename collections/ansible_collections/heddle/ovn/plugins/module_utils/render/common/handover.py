@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ...common.naming import DEFAULT_NETWORK
-from ...common.serialization import digest
 from .entrances import held_addresses
+from .host_plan import host_plan
 from .moving import UNANNOUNCED
 from .node_network import is_on
 
@@ -44,7 +44,7 @@ def prepared_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | Non
         arriving = [one["address"] for one in entry["addresses"] if one["address"] in got]
         entries[name] = {**entry, "addresses": addresses, **({"arriving": arriving} if arriving else {})}
     changed = {"networks": networks, "egress_ips": entries, **({"egress_services": services} if services else {})}
-    return _completed({**plan, **changed}, got)
+    return _completed({**plan, **changed}, node, got)
 
 
 def _on_bridges(plan: dict) -> set[str]:
@@ -131,7 +131,7 @@ def _released(stored: dict, plan: dict, node: str, moved: Mapping[str, str], los
     left = {**stored, "egress_ips": _moved_entries(stored, plan, node, moved if prepared else lost, lost)}
     if "egress_services" in stored:
         left["egress_services"] = _moved_services(stored, plan, moved if prepared else lost, lost)
-    return _completed(left, sorted(lost | set(stored.get(UNANNOUNCED, ()))))
+    return _completed(left, node, sorted(lost | set(stored.get(UNANNOUNCED, ()))))
 
 
 def _moved_entries(stored: dict, plan: dict, node: str, moved: Collection[str], lost: set[str]) -> dict[str, dict]:
@@ -182,12 +182,15 @@ def claimed_plan(
     waiting = _released(prepared, plan, node, moved, lost, prepared=True)
     left = [address for address in waiting.get(UNANNOUNCED, ()) if address in stored.get(UNANNOUNCED, ())]
     # Either it has taken none yet, or some of them.
-    if stored.get("digest") not in ((waiting if lost else prepared)["digest"], _completed(waiting, left)["digest"]):
+    if stored.get("digest") not in (
+        (waiting if lost else prepared)["digest"],
+        _completed(waiting, node, left)["digest"],
+    ):
         return None
     got = set(held_addresses(plan, node))
     if released is not None:
         got = {address for address in got if moved.get(address) in released}
-    return _completed(waiting, [address for address in left if address not in got])
+    return _completed(waiting, node, [address for address in left if address not in got])
 
 
 def new_hosts(plan: dict, moved: Mapping[str, str]) -> set[str]:
@@ -222,7 +225,7 @@ def rerouting_plan(plan: dict, node: str, moved: Mapping[str, str]) -> dict | No
     }
     if moved.keys().isdisjoint(_egress_addresses(plan)):
         return None
-    return plan if changed.items() <= plan.items() else _completed({**plan, **changed}, ())
+    return _completed({**plan, **changed}, node, ())
 
 
 def _egress_addresses(plan: dict) -> set[str]:
@@ -248,9 +251,9 @@ def pending_addresses(stored: dict, plan: dict, node: str) -> list[str]:
     return [address for address in announced_addresses(plan, node) if address in waiting]
 
 
-def _completed(plan: dict, unannounced: Collection[str]) -> dict:
-    """Return a plan with the digest of its content."""
-    content = {name: value for name, value in plan.items() if name not in ("digest", "revision", UNANNOUNCED)}
+def _completed(plan: dict, node: str, unannounced: Collection[str]) -> dict:
+    """Return a node's part of a plan, with the addresses that it has and does not announce yet."""
+    content = {name: value for name, value in plan.items() if name != UNANNOUNCED}
     if unannounced:
         content[UNANNOUNCED] = list(unannounced)
-    return {**content, "digest": digest(content), "revision": plan["revision"]}
+    return host_plan(content, node)

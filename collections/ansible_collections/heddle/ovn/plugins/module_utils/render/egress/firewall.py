@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from ...common.addressing import family, overlapping
 from ...common.naming import EGRESS_FIREWALL_DNS
+from ...common.plan_format import DNS_NAMES
 from ...types.ovsdb_row import Row
 from ..common.hosting_nodes import hosting_nodes
 from ..common.node_network import NodeNetwork
@@ -45,7 +46,7 @@ def render_egress_firewalls(view: NodeNetwork) -> list[Row]:
 
 def has_dns_names(plan: dict) -> bool:
     """Return whether a firewall has a rule with a DNS name."""
-    return any(
+    return DNS_NAMES in plan.get("daemons", ()) or any(
         "dns_name" in rule
         for firewalls in plan.get("egress_firewalls", {}).values()
         for firewall in firewalls

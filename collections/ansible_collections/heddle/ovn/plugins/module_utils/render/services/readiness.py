@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from ...common.addressing import plain
 from ...common.naming import workload_namespace
+from ...common.plan_format import PROBES
 from ...types.readiness_probe import EXEC, HTTP, TCP, Probe, Request
 
 
 def has_probes(plan: dict) -> bool:
     """Return whether a workload of any node has a probe."""
-    return any("readiness" in workload for workload in _workloads(plan))
+    return PROBES in plan.get("daemons", ()) or any("readiness" in workload for workload in _workloads(plan))
 
 
 def render_probes(plan: dict, node: str) -> dict[str, Probe]:

@@ -13,7 +13,7 @@ from ...agent.comparison_record import ComparisonRecord
 from ...agent.context import NodeContext
 from ...agent.egress_nat import apply_egress
 from ...agent.health.health import other_chassis, other_facts, routing, stopped_of, stopped_services
-from ...agent.module_runner import KNOWN_ERRORS, Request, UserError, connected, known_node, load_plan, node_context
+from ...agent.module_runner import KNOWN_ERRORS, Request, UserError, connected, known_node, load_host_plan, node_context
 from ...agent.node_gateway import apply_gateway, gateway_size, render_gateway_rows
 from ...agent.service.components import read_host
 from ...agent.topology import apply_northbound
@@ -66,7 +66,7 @@ def compare(context: NodeContext) -> dict:
 
     A part that cannot be read is a problem in the result. UserError when there is no plan or it has no such node.
     """
-    plan = load_plan(context)
+    plan = load_host_plan(context)
     return Comparison(plan, known_node(plan, context.node)).result()
 
 

@@ -63,11 +63,13 @@ def _plain(value):
     return value if value is None or isinstance(value, (bool, int, float)) else str(value)
 
 
-def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None, *, foreign_fails: bool) -> dict:
+def audit_report(
+    hosts: dict[str, dict], wanted: list[str], host_plans: dict[str, str] | None, *, foreign_fails: bool
+) -> dict:
     """Return the audit of all hosts together.
 
-    `hosts` maps each host that answered to its report, or to its `error`; `wanted` are all of them. `intended` is the
-    digest of the plan built from the stored manifests, if known.
+    `hosts` maps each host that answered to its report, or to its `error`; `wanted` are all of them. `host_plans` has by
+    host the digest of its part of the plan that the stored manifests make, if known.
     """
     problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
     if not wanted:
@@ -79,17 +81,17 @@ def audit_report(hosts: dict[str, dict], wanted: list[str], intended: str | None
             continue
         answered[name] = host
         problems += [f"{name}: {line}" for line in host["problems"]]
-    digests = {host["digest"] for host in answered.values()}
-    if len(digests) > 1:
-        listed = ", ".join(f"{name} {host['digest']}" for name, host in answered.items())
-        problems.append(f"hosts have different plans ({listed}); run heddle.ovn.networks")
-    if intended and digests - {intended}:
-        problems.append(f"the stored manifests make plan {intended}, which not all hosts have; run heddle.ovn.networks")
+    others = [name for name, host in answered.items() if host_plans and host["digest"] != host_plans.get(name)]
+    if others:
+        problems.append(
+            f"the stored manifests make another plan than {', '.join(others)} {'have' if others[1:] else 'has'}; "
+            "run heddle.ovn.networks"
+        )
     clean = not any(host["drift"] or (foreign_fails and host["foreign"]) for host in answered.values())
-    plan = intended or (digests.pop() if len(digests) == 1 else "")
     return {
         "format": 1,
-        "plan": plan,
+        # None: the state database did not answer, so that hosts may have an older plan.
+        "host_plans": host_plans,
         "passed": bool(answered) and clean and not problems,
         "problems": problems,
         "hosts": answered,

@@ -11,6 +11,7 @@ from ...common.text_table import shortened, table
 # Lines of each part of an audit for each host, and kinds of objects that one of them counts.
 MOST_HOST_LINES = 20
 _MOST_KINDS = 6
+_UNKNOWN = "The state database did not answer; hosts may have an older plan."
 
 
 def audit_table(report: dict) -> list[str]:
@@ -30,11 +31,16 @@ def audit_table(report: dict) -> list[str]:
         sum(len(host[part]) for host in report["hosts"].values()) for part in ("drift", "foreign", "notes")
     )
     return [
-        *table(f"Hosts (plan {report['plan']})", head, hosts),
+        *table("Hosts", head, hosts),
         *_by_host("Drift by cause", drift, causes),
         *_by_host("Foreign objects, left alone", foreign, others),
         *_by_host("Notes", noted, notes),
         *shortened("Problems", report["problems"]),
+        *(
+            []
+            if report.get("host_plans", True)
+            else ["The state database did not answer; hosts may have an older plan."]
+        ),
         f"{'passed' if report['passed'] else 'FAILED'}: {len(report['hosts'])} hosts, {drift} drifted, "
         f"{foreign} foreign, {noted} notes, {len(report['problems'])} problems",
     ]

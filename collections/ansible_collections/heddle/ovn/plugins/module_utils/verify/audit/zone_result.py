@@ -13,7 +13,7 @@ from ...agent.context import only_writer
 from ...agent.health.health import stopped_dns_names, stopped_mesh, stopped_probes, stopped_underlay
 from ...agent.health.probes import first_readiness
 from ...agent.module_options import ZONE_PARTS
-from ...agent.module_runner import Request, load_plan, node_context, refusal, result
+from ...agent.module_runner import Request, load_host_plan, load_plan, node_context, refusal, result
 from ...agent.moves.move_state import end_move, note_move
 from ...agent.moves.notice_process import begin_watch
 from ...agent.moves.steps import claim_addresses, prepare_addresses, release_addresses
@@ -33,8 +33,9 @@ def zone_result(request: Request) -> dict:
     to. With `--diff` nothing that is recorded about an earlier comparison is used.
     """
     context = node_context(request)
-    plan = load_plan(context)
     handover = request.params["handover"]
+    # The steps of a move need what other hosts have.
+    plan = load_plan(context) if handover else load_host_plan(context)
     if context.write and not request.diff:
         context = replace(context, record=ComparisonRecord(request.sources))
     with only_writer(write=context.write), _marked(move=bool(handover)) if context.write else nullcontext():

@@ -47,8 +47,7 @@ def reach(context: NodeContext, request: Request) -> dict:
         found = (
             {name: Place() for name in request.external} if external else places(plan, known_node(plan, context.node))
         )
-        result = _probed(plan, context.node, found, request)
-        return {"changed": False, **result, **({} if external else {"document": pack(plan)})}
+        return {"changed": False, **_probed(plan, context.node, found, request)}
     except OSError as error:
         raise UserError(f"{error.strerror or error}; this needs root") from error
 
@@ -59,7 +58,8 @@ def _responding(context: NodeContext, request: Request) -> dict:
         wanted, more = external_listeners(context.node, request.external[context.node]), {}
     else:
         plan = load_plan(context)
-        wanted, more = listeners(plan, known_node(plan, context.node)), {"document": pack(plan)}
+        wanted = listeners(plan, known_node(plan, context.node))
+        more = {"document": pack(plan), "digest": plan["digest"]}
     changed, problems = Responder().start(wanted, request.port, request.lifetime, write=context.write)
     return {"changed": changed, "problems": problems, **more}
 
@@ -71,4 +71,4 @@ def _probed(plan: dict, node: str, found: dict[str, Place], request: Request) ->
     else:
         record, problems = probe_again(asked, unpack(request.again), found, request.port, request.timeout)
     unanswered = asked.unanswered(record)
-    return {"record": pack(record), "unanswered": unanswered, "problems": problems, "digest": plan["digest"]}
+    return {"record": pack(record), "unanswered": unanswered, "problems": problems}

@@ -34,6 +34,7 @@ def page_data(directory: Path, moment: datetime, texts: dict[str, str] | None = 
         "deployment": status.get("deployment", ""),
         "revision": status.get("revision"),
         "digest": status.get("digest", ""),
+        "host_plans": status.get("host_plans", {}),
         "time": status.get("time"),
         "runs": runs(report),
         "links": report.pages(),

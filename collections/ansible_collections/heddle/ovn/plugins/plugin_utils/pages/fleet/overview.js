@@ -48,7 +48,7 @@ function totalTile(kind, all, open) {
 
 function runTile(run) {
   const state = run.passed === null ? "no result" : run.passed ? "passed" : "failed";
-  const older = run.digest && data.digest && run.digest !== data.digest;
+  const older = Object.entries(run.host_plans).some(([host, digest]) => data.host_plans[host] && data.host_plans[host] !== digest);
   return el("article", { class: "tile run", "data-run": run.name },
     el("span", { class: "label" }, capital(run.name), badge(state)),
     el("span", { class: "note" }, run.summary),

@@ -18,7 +18,14 @@ def runs(report: ReportDirectory) -> list[dict]:
     found = []
     for name, file, links, playbook, summarised in _RUNS:
         content = report.read(file)
-        entry = {"name": name, "passed": None, "time": None, "summary": f"run {playbook}", "lines": [], "digest": ""}
+        entry = {
+            "name": name,
+            "passed": None,
+            "time": None,
+            "summary": f"run {playbook}",
+            "lines": [],
+            "host_plans": {},
+        }
         if content is not None:
             try:
                 entry |= {"time": report.written(file), **summarised(content)}
@@ -37,7 +44,7 @@ def _verify(content: dict) -> dict:
     return {
         "passed": content["passed"],
         "time": content["time"],
-        "digest": content["plan"],
+        "host_plans": content.get("host_plans", {}),
         "summary": f"{counts['reached']} reached, {counts['isolated']} isolated, {flows} north-south, "
         f"{len(wrong)} wrong",
         "lines": wrong,
@@ -50,7 +57,7 @@ def _audit(content: dict) -> dict:
     return {
         "passed": content["passed"],
         "time": content["time"],
-        "digest": content["plan"] or "",
+        "host_plans": {name: host["digest"] for name, host in hosts.items()},
         "summary": f"{sum(host['checked'] for host in hosts.values())} objects on {_counted(len(hosts), 'host')}, "
         f"{drift} drifted, {foreign} foreign",
         "lines": [

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of a host: the part of the plan that it needs. A host has nothing to apply when something else changes.
+
+It renders this part as it would render the whole plan. It keeps nothing else, so whatever it does depends on it alone.
+The part has the form of a plan, and the digest of its own content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import itemgetter
+
+from ...common.naming import DEFAULT_NETWORK
+from ...common.plan_digest import NOT_COVERED, entry_digest, named_digest, part_digest, plan_digest, text_of
+from .changed_networks import BY_NETWORK
+from .hosting_nodes import hosting_nodes
+from .node_network import is_mesh, nodes_of
+
+# Parts by the names of networks.
+_OF_NETWORKS = ("networks", "egress_firewalls", *BY_NETWORK)
+_CUT = {*_OF_NETWORKS, "egress_ips", "workloads"}
+# Those that a plan lacks where they would be empty.
+_OPTIONAL = {"headless", "egress_services"}
+
+
+def host_plan(plan: dict, node: str) -> dict:
+    """Return the part of a plan that a node needs; of such a part that is all.
+
+    Those are the networks on the node with all that is by network, EgressIPs of these networks, and the
+    workloads of the node, those whose primary network is on it, those on its Layer2 networks, those that EgressIPs and
+    EgressServices name, and those behind services of the cluster. All else is of every host: nodes, settings, and
+    address pools.
+    """
+    kept = _Names(plan).of(node)
+    content = {name: part for name, part in plan.items() if name not in NOT_COVERED}
+    for name in _CUT & content.keys():
+        part, names = content[name], kept[name]
+        content[name] = {key: entry for key, entry in part.items() if key in names}
+        if not content[name] and name in _OPTIONAL:
+            del content[name]
+    return {**content, "digest": plan_digest(content), "revision": plan["revision"]}
+
+
+def host_plan_digests(plan: dict) -> dict[str, str]:
+    """Return the digest of the plan of each node."""
+    parts = {name: part for name, part in plan.items() if name not in NOT_COVERED}
+    whole = [(name, part_digest(part)) for name, part in parts.items() if name not in _CUT]
+    entries = {
+        name: {key: entry_digest(entry) for key, entry in part.items()} for name, part in parts.items() if name in _CUT
+    }
+    names, found = _Names(plan), {}
+    for node in plan["nodes"]:
+        kept = names.of(node)
+        having = {
+            name: [(key, digests[key]) for key in kept[name] if key in digests] for name, digests in entries.items()
+        }
+        cut = [(name, named_digest(those)) for name, those in having.items() if those or name not in _OPTIONAL]
+        found[node] = text_of(named_digest([*whole, *cut]))
+    return found
+
+
+def merged(parts: Iterable[dict]) -> dict:
+    """Return the plan that hosts have these parts of: all of it but networks that are on none of them.
+
+    Where they differ, that of the later revision counts.
+    """
+    plan: dict = {}
+    for one in sorted(parts, key=itemgetter("revision")):
+        for name, content in one.items():
+            plan[name] = {**plan.get(name, {}), **content} if name in _CUT else content
+    return {**plan, "digest": plan_digest(plan)}
+
+
+class _Names:
+    """Which entries of a plan each node needs."""
+
+    def __init__(self, plan: dict) -> None:
+        self._plan = plan
+        self._networks: dict[str, set[str]] = {}
+        for name, network in plan["networks"].items():
+            # Hosts without a network of the mesh pass on its packets. The default network has what hosts need for all
+            # others, also where no subnet of it was left for a host.
+            everywhere = is_mesh(network) or name == DEFAULT_NETWORK
+            for node in plan["nodes"] if everywhere else nodes_of(plan, name):
+                self._networks.setdefault(node, set()).add(name)
+        # Networks of which each host has the ports of all workloads.
+        segments = {name for name, network in plan["networks"].items() if network["topology"] == "Layer2"}
+        # Every host answers health checks of load balancers, which learn from it that it has no endpoint.
+        self._checked = {
+            network
+            for network, services in plan.get("services", {}).items()
+            if any("health_check_port" in service.get("external", ()) for service in services.values())
+        }
+        self._own: dict[str, set[str]] = {}
+        self._beside: dict[str, set[str]] = {}
+        for key, workload in plan["workloads"].items():
+            for node in hosting_nodes(workload):
+                self._own.setdefault(node, set()).add(key)
+            for interface in workload["interfaces"]:
+                # It has names in its primary network,.
+                if interface["role"] == "primary" or interface["network"] in segments:
+                    self._beside.setdefault(interface["network"], set()).add(key)
+        for network, services in plan.get("egress_services", {}).items():
+            for entry in services.values():
+                self._beside.setdefault(network, set()).update(entry["workloads"])
+        for service in plan["settings"].get("shared_services", ()):
+            self._beside.setdefault(DEFAULT_NETWORK, set()).update(service["endpoints"])
+
+    def of(self, node: str) -> dict[str, set[str]]:
+        """Return by part, of those that are cut, the names of the entries that a node has."""
+        networks = self._networks.get(node, set())
+        workloads = set(self._own.get(node, ()))
+        for name in networks:
+            workloads |= self._beside.get(name, set())
+        egress_ips = set()
+        for name, entry in self._plan.get("egress_ips", {}).items():
+            if not networks.isdisjoint(entry["workloads"]) or any(one["node"] == node for one in entry["addresses"]):
+                egress_ips.add(name)
+                for keys in entry["workloads"].values():
+                    workloads.update(keys)
+        return {
+            **dict.fromkeys(_OF_NETWORKS, networks),
+            "services": networks | self._checked,
+            "egress_ips": egress_ips,
+            "workloads": workloads,
+        }
