@@ -42,7 +42,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_files
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_text import status_table
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import changes_text, state_view
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan_digests
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 
 from . import ROOT, fleet_hosts, load
@@ -166,7 +166,8 @@ def one_by_one(
         _before, after = apply(current, plans=plans)
         plan = plans.of(after)
         fleet_hosts.render(plan, node)
-        return plans.digests(after)
+        plans.packed(after, [node])
+        return plans.of_hosts(after).digests
 
     for place in places:
         current[place] = others[place]
@@ -226,7 +227,7 @@ def one_size(hosts: int, churn: int, operations: int, *, layer2: bool) -> dict:
         size = server.file.stat().st_size
         plan = steps.measure("plan", build_plan, admitted)
         assert (len(plan["workloads"]), len(plan["networks"])) == (workloads, networks + 1)
-        digests = steps.measure("digests of the hosts", host_plan_digests, plan)
+        digests = steps.measure("digests of the hosts", lambda: HostPlans(plan).digests)
         packed_plan = steps.measure("pack the plan", pack, plan)
         states = steps.measure("record readiness", record_reports, client, digests)
         status_size = steps.measure("status tables and files", make_status, *states)

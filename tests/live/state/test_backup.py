@@ -12,7 +12,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.backup impo
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import READY, condition
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import record
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan_digests
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 from tests.live.conftest import Server, stop
 from tests.live.state.conftest import SCHEMA
@@ -91,7 +91,7 @@ def test_restored_networks_are_not_ready(database, empty, tmp_path):
     apply(tenants("a"), database)
     with database.client() as client:
         described = read(client)
-        digests = host_plan_digests(build_plan(described))
+        digests = HostPlans(build_plan(described)).digests
         record(client, {name: {"digest": digest, "drift": []} for name, digest in digests.items()}, {}, write=True)
         document = backup_of(read(client))
     path = tmp_path / "state.json"

@@ -3,6 +3,7 @@
 
 import json
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 from tests.live.state.module_run import intent, run
 from tests.pipeline import layer2, namespace, workload
@@ -80,6 +81,11 @@ def test_admission_records_readiness_where_no_host_has_anything_to_apply(databas
     for hosts, waiting in zip(others, pending, strict=True):
         found = run("resource", **intent(RED, database, hosts=hosts))
         assert "recorded" not in found and found["pending"] == waiting
+        parts = {name: unpack(text) for name, text in found["host_plans"].items()}
+        assert [(name, part["digest"]) for name, part in parts.items()] == [
+            (name, ready[name]["digest"]) for name in waiting
+        ]
+        assert {part["revision"] for part in parts.values()} <= {found["revision"]}
     assert "recorded" not in run("resource", check=True, **intent(RED, database, hosts=ready))
     assert database.dump() == stored
     found = run("resource", **intent(RED, database, hosts={**ready, one: {"asked": False}}))

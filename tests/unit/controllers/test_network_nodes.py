@@ -26,7 +26,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness im
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention, state_view
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan_digests
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import is_on, nodes_of
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge import render_flood_ports
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
@@ -280,7 +280,7 @@ def test_a_plan_of_an_older_format_has_networks_on_all_nodes():
 
 def reports(snapshot: Snapshot) -> dict[str, dict]:
     """Return what hosts report that are as planned."""
-    digests = host_plan_digests(build_plan(snapshot))
+    digests = HostPlans(build_plan(snapshot)).digests
     return {node: {"digest": digest, "drift": [], "problems": []} for node, digest in digests.items()}
 
 

@@ -13,7 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness im
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention, object_status
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan_digests
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans
 from tests.pipeline import THREE_NODES, layer2, namespace, stored, workload
 
 FIREWALL = """---
@@ -50,7 +50,7 @@ def admitted(text=TEXT, before=None):
 
 def reported(snapshot, moment=START, **other):
     """The state after a run in which each node is as planned, except `other` nodes with their reports."""
-    digests = host_plan_digests(build_plan(snapshot))
+    digests = HostPlans(build_plan(snapshot)).digests
     ready = {node: {"digest": digest, "drift": []} for node, digest in digests.items()}
     return with_readiness(snapshot, {**ready, **other}, moment)
 

@@ -20,8 +20,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.workloads i
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import held_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import (
+    HostPlans,
     host_plan,
-    host_plan_digests,
     merged,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.hosting_nodes import hosting_nodes
@@ -116,7 +116,7 @@ RENDERED = {
 
 def check(plan: dict) -> None:
     """Check the plan of each node."""
-    digests = host_plan_digests(plan)
+    digests = HostPlans(plan).digests
     assert digests.keys() == plan["nodes"].keys()
     for node in plan["nodes"]:
         own = host_plan(plan, node)
@@ -201,9 +201,9 @@ EGRESS_IP = (
 )
 def test_only_hosts_that_render_a_change_have_another_plan(more, changed):
     before = stored(TENANTS)
-    digests = host_plan_digests(build_plan(before))
+    digests = HostPlans(build_plan(before)).digests
     plan = build_plan(stored(TENANTS + more, before))
-    after = host_plan_digests(plan)
+    after = HostPlans(plan).digests
     assert {node for node in digests if digests[node] != after[node]} == changed
 
 
@@ -211,7 +211,7 @@ def test_egress_ip_is_in_the_plans_of_its_workloads_and_its_host():
     hosts = labelled(with_gateways("shared"))
     before = stored(TENANTS, hosts=hosts)
     plan = build_plan(stored(TENANTS + EGRESS_IP, before, hosts=hosts))
-    digests, after = host_plan_digests(build_plan(before)), host_plan_digests(plan)
+    digests, after = HostPlans(build_plan(before)).digests, HostPlans(plan).digests
     [held] = plan["egress_ips"]["e"]["addresses"]
     assert {node for node in digests if digests[node] != after[node]} == {"node2", held["node"]}
 

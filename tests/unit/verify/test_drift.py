@@ -79,12 +79,12 @@ def test_the_table() -> None:
         "node2": host(notes=["no cgroup of the prober"]),
     }
     report = audit_report(
-        hosts, ["node1", "node2", "node3"], dict.fromkeys(("node1", "node2", "node3"), "d1"), foreign_fails=False
+        hosts, ["node1", "node2", "node3"], "d0", dict.fromkeys(("node1", "node2", "node3"), "d1"), foreign_fails=False
     )
     assert (
         "\n".join(audit_table(report))
         == """\
-Hosts
+Hosts (plan d0)
   host   plan  objects  drift  causes  foreign  notes  problems
   node1  d1          5      5       5        1      0         0
   node2  d1          5      0       0        0      1         0
@@ -115,7 +115,7 @@ def test_notes_are_counted_and_cut_for_each_host_and_do_not_fail_the_audit() -> 
         "node1": host(notes=[f"route {number}" for number in range(20)]),
         "node2": host(notes=[f"route {number}" for number in range(21)]),
     }
-    report = audit_report(hosts, list(hosts), None, foreign_fails=True)
+    report = audit_report(hosts, list(hosts), None, None, foreign_fails=True)
     lines = audit_table(report)
     assert report["passed"]
     assert "Notes (41)" in lines
@@ -126,17 +126,17 @@ def test_notes_are_counted_and_cut_for_each_host_and_do_not_fail_the_audit() -> 
 
 def test_foreign_objects_fail_only_on_request() -> None:
     hosts = {"node1": host(foreign=[FOREIGN])}
-    assert audit_report(hosts, ["node1"], None, foreign_fails=False)["passed"]
-    assert not audit_report(hosts, ["node1"], None, foreign_fails=True)["passed"]
+    assert audit_report(hosts, ["node1"], None, None, foreign_fails=False)["passed"]
+    assert not audit_report(hosts, ["node1"], None, None, foreign_fails=True)["passed"]
 
 
 def test_another_plan_than_that_of_the_manifests_fails() -> None:
     hosts = {"node1": host(), "node2": host(digest="d2")}
     names = ["node1", "node2"]
-    assert audit_report(hosts, names, {"node1": "d1", "node2": "d2"}, foreign_fails=False)["problems"] == []
-    report = audit_report(hosts, names, {"node1": "d1", "node2": "d3"}, foreign_fails=False)
+    assert audit_report(hosts, names, "d0", {"node1": "d1", "node2": "d2"}, foreign_fails=False)["problems"] == []
+    report = audit_report(hosts, names, "d0", {"node1": "d1", "node2": "d3"}, foreign_fails=False)
     assert report["problems"] == ["the stored manifests make another plan than node2 has; run heddle.ovn.networks"]
-    report = audit_report(hosts, names, {"node1": "d3"}, foreign_fails=False)
+    report = audit_report(hosts, names, "d0", {"node1": "d3"}, foreign_fails=False)
     assert report["problems"] == [
         "the stored manifests make another plan than node1, node2 have; run heddle.ovn.networks"
     ]
@@ -145,14 +145,14 @@ def test_another_plan_than_that_of_the_manifests_fails() -> None:
 def test_the_table_says_that_the_state_database_did_not_answer() -> None:
     line = "The state database did not answer; hosts may have an older plan."
     for host_plans, shown in ((None, True), ({"node1": "d1"}, False)):
-        report = audit_report({"node1": host()}, ["node1"], host_plans, foreign_fails=False)
+        report = audit_report({"node1": host()}, ["node1"], None, host_plans, foreign_fails=False)
         assert report["passed"]
         assert (line in audit_table(report)) == shown
 
 
 def test_no_host_is_a_failure() -> None:
-    nothing = audit_report({}, [], None, foreign_fails=False)
+    nothing = audit_report({}, [], None, None, foreign_fails=False)
     message = "no host was audited; name hosts of the group heddle_nodes in heddle_audit_hosts"
     assert (nothing["passed"], nothing["problems"]) == (False, [message])
-    failed = audit_report({"node1": {"error": "no plan"}}, ["node1"], None, foreign_fails=False)
+    failed = audit_report({"node1": {"error": "no plan"}}, ["node1"], None, None, foreign_fails=False)
     assert (failed["passed"], failed["problems"]) == (False, ["node1: no plan"])

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan, host_plan_digests
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans, host_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
@@ -38,7 +38,7 @@ def key(pair) -> tuple:
 
 def perfect(plan: dict = PLAN) -> dict[str, dict]:
     """What hosts report when all expectations are met."""
-    digests = host_plan_digests(plan)
+    digests = HostPlans(plan).digests
     return {
         node: {
             "seen": {

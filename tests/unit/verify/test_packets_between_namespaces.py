@@ -21,7 +21,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import MESH_TOPOLOGY
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan_digests
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import answer, question, read_question
@@ -136,7 +136,7 @@ def ask(timeout: float = 60, plan: dict = PLAN) -> tuple[dict, list[str]]:
     asked = Expectations.of(plan, "here", {}, EVERY_PAIR)
     record, problems = probe(asked, places(PLAN, "here"), PORT, timeout)
     seen = expand(record, asked)
-    more = {"received": [], "digest": host_plan_digests(plan)["here"], "problems": []}
+    more = {"received": [], "digest": HostPlans(plan).digests["here"], "problems": []}
     return {"seen": seen, "slowest": record["slowest"], **more}, problems
 
 

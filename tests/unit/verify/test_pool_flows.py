@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
     external_flows,
@@ -199,3 +201,14 @@ def test_hosts_in_a_destination_of_an_egress_are_not_asked_as_if_packets_left_di
     direct = {("plain/ovn", one) for one in ("198.18.2.1", "198.18.2.2", "fd00:2::1", "fd00:2::2")}
     assert asked >= direct | {("plain/client", one) for one in ("fd00:2::1", "fd00:2::2")}
     assert not asked & {("plain/client", one) for one in ("198.18.2.1", "198.18.2.2")}
+
+
+def test_hosts_with_pools_have_parts_of_one_plan():
+    """What is expected is of a plan in which workloads of pools are among the others; hosts have another one."""
+    plan = plan_of(TEXT, hosts=HOSTS, settings={**ROUTERS})
+    digests = HostPlans(plan).digests
+    hosts = {name: {"seen": {}, "received": [], "digest": digest, "problems": []} for name, digest in digests.items()}
+    assert evaluate(plan, hosts)["problems"] == []
+    hosts["node2"]["digest"] = "another"
+    message = "hosts have parts of different plans (node2); run heddle.ovn.networks"
+    assert evaluate(plan, hosts)["problems"] == [message]

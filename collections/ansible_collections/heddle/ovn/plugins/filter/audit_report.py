@@ -21,6 +21,9 @@ options:
     type: list
     elements: str
     required: true
+  intended:
+    description: Digest of the plan that the stored manifests make, if known.
+    type: str
   host_plans:
     description:
       - Digest of each host's part of the plan that the stored manifests make, as M(heddle.ovn.resource_info) returns
@@ -42,7 +45,7 @@ RETURN = r"""
 _value:
   description:
     - C(passed) is true if nothing differs; C(problems) are lines of text, among them hosts that did not answer and
-      differing plans; C(hosts) has each host's drift, foreign objects and notes.
+      differing plans; C(hosts) has each host's drift, foreign objects and notes; C(plan) is O(intended).
   type: dict
 """
 
@@ -60,10 +63,16 @@ def _host(result: dict) -> dict:
     return {name: result[name] for name in _FIELDS}
 
 
-def audit_report(results: dict, hosts: list, host_plans: dict | None = None, foreign_fails: bool = False) -> dict:
+def audit_report(
+    results: dict,
+    hosts: list,
+    intended: str | None = None,
+    host_plans: dict | None = None,
+    foreign_fails: bool = False,
+) -> dict:
     """Return the report of all hosts."""
     evaluated = {name: _host(result) for name, result in results.items()}
-    report = _evaluated(evaluated, list(hosts), host_plans, foreign_fails=foreign_fails)
+    report = _evaluated(evaluated, list(hosts), intended, host_plans, foreign_fails=foreign_fails)
     return {"time": datetime.now(UTC).isoformat(timespec="seconds"), **report}
 
 

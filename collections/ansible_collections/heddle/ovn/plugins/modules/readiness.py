@@ -70,6 +70,14 @@ plan:
   returned: when O(probes) changed the plan
   type: str
   sample: eJyLjgUAARUAuQ==
+host_plans:
+  description:
+    - By host of RV(pending) the part of the plan that it needs, packed as RV(plan) is. M(heddle.ovn.zone) takes either.
+    - None where addresses move, for which hosts need the plan of all.
+  returned: when O(probes) changed the plan
+  type: dict
+  sample: {"node1": eJyLjgUAARUAuQ==}
+  version_added: 0.5.0
 pending:
   description: Hosts whose part of RV(plan) is not the one that they reported; all hosts where addresses move.
   returned: when O(probes) changed the plan

@@ -61,6 +61,14 @@ plan:
   returned: success
   type: str
   sample: eJyLjgUAARUAuQ==
+host_plans:
+  description:
+    - By host of RV(pending) the part of the plan that it needs, packed as RV(plan) is. M(heddle.ovn.zone) takes either.
+    - None where addresses move, for which hosts need the plan of all.
+  returned: success
+  type: dict
+  sample: {"node1": eJyLjgUAARUAuQ==}
+  version_added: 0.5.0
 recorded:
   description: What M(heddle.ovn.readiness) returns.
   returned: when O(hosts) are as the plan already, not in check mode

@@ -150,7 +150,10 @@ def load_plan(context: NodeContext) -> dict:
 
 
 def load_host_plan(context: NodeContext) -> dict:
-    """Return the host's part of the plan, of `document` or else from the file; UserError when that is no plan."""
+    """Return the host's part of the plan, of `document` or else from the file; UserError when that is no plan.
+
+    The document may be that part, or the plan of all hosts.
+    """
     plan = load_plan(context)
     return host_plan(plan, context.node) if context.document else plan
 

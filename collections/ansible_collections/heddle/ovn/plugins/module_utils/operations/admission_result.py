@@ -38,7 +38,7 @@ def resource_result(request: Request) -> dict:
         before, after = next_state({**request.params, "nodes": described}, client, write=write, plans=plans)
     outcome, plan = Outcome(state_changes(before, after)), plans.of(after)
     moved = moved_addresses(plans.of(before), plan, reported) if before.revision else {}
-    digests, reports = plans.digests(after), request.params["hosts"]
+    digests, reports = plans.of_hosts(after).digests, request.params["hosts"]
     waiting = pending(digests, reports, moved)
     are_ready = any(host_state(digest, reports.get(name, {})) == READY for name, digest in digests.items())
     applied = write and not waiting and are_ready
@@ -49,6 +49,8 @@ def resource_result(request: Request) -> dict:
         **({"diff": [*outcome.diff(), *recorded.get("diff", [])]} if request.diff else {}),
         "revision": after.revision,
         "plan": pack(plan),
+        # A move of addresses needs the plan of all hosts.
+        "host_plans": {} if moved else plans.packed(after, waiting),
         "digest": plan["digest"],
         "moved_addresses": moved,
         "pending": waiting,

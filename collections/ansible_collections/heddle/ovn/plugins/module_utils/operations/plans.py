@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ..common.serialization import pack
 from ..plan import build_plan
-from ..render.common.host_plan import host_plan_digests
+from ..render.common.host_plan import HostPlans
 from ..store.snapshot import Snapshot
 
 
@@ -14,8 +17,8 @@ class Plans:
     def __init__(self) -> None:
         # The snapshots themselves are kept, so that none of another one gets the identity.
         self._known: list[tuple[Snapshot, dict]] = []
-        # The digests of the hosts' parts, by that of the plan.
-        self._digests: dict[str, dict[str, str]] = {}
+        # By the digest of the plan.
+        self._hosts: dict[str, HostPlans] = {}
 
     def of(self, snapshot: Snapshot) -> dict:
         """Return the plan of a snapshot, as `build_plan`; equal snapshots have the same."""
@@ -26,12 +29,17 @@ class Plans:
         self._known.append((snapshot, plan))
         return plan
 
-    def digests(self, snapshot: Snapshot) -> dict[str, str]:
-        """Return the digest of each node's part of the plan of a snapshot."""
+    def of_hosts(self, snapshot: Snapshot) -> HostPlans:
+        """Return the parts of the plan of a snapshot that hosts need."""
         plan = self.of(snapshot)
-        if plan["digest"] not in self._digests:
-            self._digests[plan["digest"]] = host_plan_digests(plan)
-        return self._digests[plan["digest"]]
+        if plan["digest"] not in self._hosts:
+            self._hosts[plan["digest"]] = HostPlans(plan)
+        return self._hosts[plan["digest"]]
+
+    def packed(self, snapshot: Snapshot, hosts: Iterable[str]) -> dict[str, str]:
+        """Return the packed parts of these hosts."""
+        found = self.of_hosts(snapshot)
+        return {name: pack({**found.of(name), "revision": snapshot.revision}) for name in hosts}
 
     def same(self, snapshot: Snapshot, other: Snapshot) -> Snapshot:
         """Note that `other` differs from `snapshot` in nothing that a plan depends on, and return it."""

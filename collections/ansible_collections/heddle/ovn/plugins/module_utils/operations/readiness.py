@@ -133,7 +133,7 @@ def with_readiness(
     A host outside the limit keeps what it reported since the network changed last.
     """
     after, plans = dataclasses.replace(before, objects=dict(before.objects)), plans or Plans()
-    plan, digests = (plans.of(before), plans.digests(before)) if before.revision else ({"networks": {}}, {})
+    plan, digests = (plans.of(before), plans.of_hosts(before).digests) if before.revision else ({"networks": {}}, {})
     hosts = HostReports(digests, reports)
     for name, described in plan["networks"].items():
         if not described["object"]:

@@ -45,4 +45,6 @@ def _plan(before: Snapshot, after: Snapshot, plans: Plans, reports: dict[str, di
     if old["digest"] == new["digest"]:
         return {}
     moved = moved_addresses(old, new)
-    return {"plan": pack(new), "moved_addresses": moved, "pending": pending(plans.digests(after), reports, moved)}
+    waiting = pending(plans.of_hosts(after).digests, reports, moved)
+    parts = {} if moved else plans.packed(after, waiting)
+    return {"plan": pack(new), "moved_addresses": moved, "pending": waiting, "host_plans": parts}

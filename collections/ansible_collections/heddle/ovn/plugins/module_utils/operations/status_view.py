@@ -63,7 +63,7 @@ def state_view(snapshot: Snapshot, plans: Plans | None = None) -> dict:
         "revision": snapshot.revision,
         "deployment": snapshot.name,
         "digest": plan["digest"],
-        "host_plans": plans.digests(snapshot) if snapshot.revision else {},
+        "host_plans": plans.of_hosts(snapshot).digests if snapshot.revision else {},
         "objects": documents(snapshot),
         "nodes": plan["nodes"],
         "networks": plan["networks"],

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..render.common.host_plan import host_plan_digests
+from ..render.common.host_plan import HostPlans
 from . import external_evaluation
 from .expectations.coverage import coverage
 from .expectations.expectation import Pair, fields_of
@@ -43,7 +43,8 @@ def evaluate(
     """
     external = external or {}
     fleet = fleet or FleetExpectations.of(plan, external, selection or Selection())
-    plan = fleet.plan
+    # With the workloads of address pools, which hosts have in another part of their plans.
+    given, plan = plan, fleet.plan
     tested = {name for name, host in hosts.items() if not host.get("error")}
     seen = {key: one for name in tested for key, one in hosts[name]["seen"].items()}
     received = {tuple(key): late for name in tested for *key, late in hosts[name]["received"]}
@@ -51,7 +52,7 @@ def evaluate(
     pairs = [_evaluated(plan, pair, seen, received, tested, silence) for pair in fleet.pairs]
     rows = external_evaluation.evaluated(plan, fleet.flows, seen, received, tested, silence)
     failures = [one["text"] for one in pairs + rows if one["result"] == FAILED]
-    problems = _problems(plan, [*plan["nodes"], *external], hosts)
+    problems = _problems(given, [*plan["nodes"], *external], hosts)
     untested = _not_tested(pairs, "addresses") + _not_tested(rows, "external_flows")
     counts = Counter(pair["result"] for pair in pairs)
     listed = pairs if len(pairs) <= MOST_PAIRS else [one for one in pairs if one["result"] in (FAILED, NOT_TESTED)]
@@ -179,7 +180,7 @@ def _problems(plan: dict, wanted: list[str], hosts: dict[str, dict]) -> list[str
         )
     found = {name: host["digest"] for name, host in hosts.items() if not host.get("error")}
     # The plan is merged of the hosts' parts, so each has what it should, unless some are parts of another plan.
-    others = [name for name, digest in host_plan_digests(plan).items() if found.get(name, digest) != digest]
+    others = [name for name, digest in HostPlans(plan).digests.items() if found.get(name, digest) != digest]
     if others:
         problems.append(f"hosts have parts of different plans ({', '.join(others)}); run heddle.ovn.networks")
     return problems

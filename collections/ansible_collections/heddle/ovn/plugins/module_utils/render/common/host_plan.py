@@ -8,6 +8,7 @@ The part has the form of a plan, and the digest of its own content.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from operator import itemgetter
 
 from ...common.naming import DEFAULT_NETWORK
@@ -24,39 +25,8 @@ _OPTIONAL = {"headless", "egress_services"}
 
 
 def host_plan(plan: dict, node: str) -> dict:
-    """Return the part of a plan that a node needs; of such a part that is all.
-
-    Those are the networks on the node with all that is by network, EgressIPs of these networks, and the
-    workloads of the node, those whose primary network is on it, those on its Layer2 networks, those that EgressIPs and
-    EgressServices name, and those behind services of the cluster. All else is of every host: nodes, settings, and
-    address pools.
-    """
-    kept = _Names(plan).of(node)
-    content = {name: part for name, part in plan.items() if name not in NOT_COVERED}
-    for name in _CUT & content.keys():
-        part, names = content[name], kept[name]
-        content[name] = {key: entry for key, entry in part.items() if key in names}
-        if not content[name] and name in _OPTIONAL:
-            del content[name]
-    return {**content, "digest": plan_digest(content), "revision": plan["revision"]}
-
-
-def host_plan_digests(plan: dict) -> dict[str, str]:
-    """Return the digest of the plan of each node."""
-    parts = {name: part for name, part in plan.items() if name not in NOT_COVERED}
-    whole = [(name, part_digest(part)) for name, part in parts.items() if name not in _CUT]
-    entries = {
-        name: {key: entry_digest(entry) for key, entry in part.items()} for name, part in parts.items() if name in _CUT
-    }
-    names, found = _Names(plan), {}
-    for node in plan["nodes"]:
-        kept = names.of(node)
-        having = {
-            name: [(key, digests[key]) for key in kept[name] if key in digests] for name, digests in entries.items()
-        }
-        cut = [(name, named_digest(those)) for name, those in having.items() if those or name not in _OPTIONAL]
-        found[node] = text_of(named_digest([*whole, *cut]))
-    return found
+    """Return the part of a plan that a node needs; of such a part that is all."""
+    return HostPlans(plan).of(node)
 
 
 def merged(parts: Iterable[dict]) -> dict:
@@ -71,11 +41,18 @@ def merged(parts: Iterable[dict]) -> dict:
     return {**plan, "digest": plan_digest(plan)}
 
 
-class _Names:
-    """Which entries of a plan each node needs."""
+class HostPlans:
+    """The parts of a plan that its nodes need.
+
+    Those are the networks on the node with all that is by network, EgressIPs of these networks, and the workloads of
+    the node, those whose primary network is on it, those on its Layer2 networks, those that EgressIPs and
+    EgressServices name, and those behind services of the cluster. All else is of every host: nodes, settings, and
+    address pools.
+    """
 
     def __init__(self, plan: dict) -> None:
-        self._plan = plan
+        self.plan = plan
+        self._content = {name: part for name, part in plan.items() if name not in NOT_COVERED}
         self._networks: dict[str, set[str]] = {}
         for name, network in plan["networks"].items():
             # Hosts without a network of the mesh pass on its packets. The default network has what hosts need for all
@@ -91,36 +68,65 @@ class _Names:
             for network, services in plan.get("services", {}).items()
             if any("health_check_port" in service.get("external", ()) for service in services.values())
         }
+        self._egress_ips: dict[str, set[str]] = {}
+        self._held: dict[str, set[str]] = {}
         self._own: dict[str, set[str]] = {}
         self._beside: dict[str, set[str]] = {}
         for key, workload in plan["workloads"].items():
             for node in hosting_nodes(workload):
                 self._own.setdefault(node, set()).add(key)
             for interface in workload["interfaces"]:
-                # It has names in its primary network,.
+                # All hosts of its primary network answer for its names.
                 if interface["role"] == "primary" or interface["network"] in segments:
                     self._beside.setdefault(interface["network"], set()).add(key)
+        for name, entry in plan.get("egress_ips", {}).items():
+            for network, workloads in entry["workloads"].items():
+                self._egress_ips.setdefault(network, set()).add(name)
+                self._beside.setdefault(network, set()).update(workloads)
+            for one in entry["addresses"]:
+                self._held.setdefault(one["node"], set()).add(name)
         for network, services in plan.get("egress_services", {}).items():
             for entry in services.values():
                 self._beside.setdefault(network, set()).update(entry["workloads"])
         for service in plan["settings"].get("shared_services", ()):
             self._beside.setdefault(DEFAULT_NETWORK, set()).update(service["endpoints"])
 
-    def of(self, node: str) -> dict[str, set[str]]:
+    def of(self, node: str) -> dict:
+        """Return the part of a node."""
+        kept, content = self._names_of(node), dict(self._content)
+        for name in _CUT & content.keys():
+            part, names = content[name], kept[name]
+            content[name] = {key: entry for key, entry in part.items() if key in names}
+            if not content[name] and name in _OPTIONAL:
+                del content[name]
+        return {**content, "digest": plan_digest(content), "revision": self.plan["revision"]}
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """The digest of the part of each node, out of those of the entries."""
+        whole = [(name, part_digest(part)) for name, part in self._content.items() if name not in _CUT]
+        entries = {
+            name: {key: entry_digest(entry) for key, entry in self._content[name].items()}
+            for name in _CUT & self._content.keys()
+        }
+        found = {}
+        for node in self.plan["nodes"]:
+            kept, cut = self._names_of(node), []
+            for name, digests in entries.items():
+                those = [(key, digests[key]) for key in kept[name] if key in digests]
+                if those or name not in _OPTIONAL:
+                    cut.append((name, named_digest(those)))
+            found[node] = text_of(named_digest([*whole, *cut]))
+        return found
+
+    def _names_of(self, node: str) -> dict[str, set[str]]:
         """Return by part, of those that are cut, the names of the entries that a node has."""
-        networks = self._networks.get(node, set())
-        workloads = set(self._own.get(node, ()))
-        for name in networks:
-            workloads |= self._beside.get(name, set())
-        egress_ips = set()
-        for name, entry in self._plan.get("egress_ips", {}).items():
-            if not networks.isdisjoint(entry["workloads"]) or any(one["node"] == node for one in entry["addresses"]):
-                egress_ips.add(name)
-                for keys in entry["workloads"].values():
-                    workloads.update(keys)
+        networks, nothing = self._networks.get(node, set()), set()
         return {
             **dict.fromkeys(_OF_NETWORKS, networks),
             "services": networks | self._checked,
-            "egress_ips": egress_ips,
-            "workloads": workloads,
+            "egress_ips": self._held.get(node, nothing).union(
+                *(self._egress_ips.get(one, nothing) for one in networks)
+            ),
+            "workloads": self._own.get(node, nothing).union(*(self._beside.get(one, nothing) for one in networks)),
         }

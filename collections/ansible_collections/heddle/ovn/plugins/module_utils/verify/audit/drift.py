@@ -64,12 +64,17 @@ def _plain(value):
 
 
 def audit_report(
-    hosts: dict[str, dict], wanted: list[str], host_plans: dict[str, str] | None, *, foreign_fails: bool
+    hosts: dict[str, dict],
+    wanted: list[str],
+    intended: str | None,
+    host_plans: dict[str, str] | None,
+    *,
+    foreign_fails: bool,
 ) -> dict:
     """Return the audit of all hosts together.
 
-    `hosts` maps each host that answered to its report, or to its `error`; `wanted` are all of them. `host_plans` has by
-    host the digest of its part of the plan that the stored manifests make, if known.
+    `hosts` maps each host that answered to its report, or to its `error`; `wanted` are all of them. `intended` is the
+    digest of the plan that the stored manifests make, and `host_plans` has by host that of its part, if known.
     """
     problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
     if not wanted:
@@ -90,6 +95,7 @@ def audit_report(
     clean = not any(host["drift"] or (foreign_fails and host["foreign"]) for host in answered.values())
     return {
         "format": 1,
+        "plan": intended or "",
         # None: the state database did not answer, so that hosts may have an older plan.
         "host_plans": host_plans,
         "passed": bool(answered) and clean and not problems,

@@ -31,7 +31,7 @@ def audit_table(report: dict) -> list[str]:
         sum(len(host[part]) for host in report["hosts"].values()) for part in ("drift", "foreign", "notes")
     )
     return [
-        *table("Hosts", head, hosts),
+        *table(f"Hosts (plan {report['plan'] or 'not known'})", head, hosts),
         *_by_host("Drift by cause", drift, causes),
         *_by_host("Foreign objects, left alone", foreign, others),
         *_by_host("Notes", noted, notes),
