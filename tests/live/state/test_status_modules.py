@@ -97,9 +97,9 @@ def test_admission_records_readiness_where_no_host_has_anything_to_apply(databas
     assert not run("resource", **intent(RED, database, hosts=ready))["changed"]
     assert f"status {NET}: NetworkReady" in found["recorded"]["changes"]
     assert conditions(run("resource_info", socket=database.remote))["NetworkReady"] == "True"
-    # A change is for the hosts first.
+    # A change is for the hosts first, and only for those that it concerns.
     changed = run("resource", **intent(RED + workload("red", "w2", "node1"), database, hosts=ready))
-    assert "recorded" not in changed and changed["pending"] == list(ready)
+    assert "recorded" not in changed and changed["pending"] == list(changed["host_plans"]) == ["node1"]
 
 
 def test_definitions_are_kept_as_objects_with_their_ids(database):

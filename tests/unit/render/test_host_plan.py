@@ -62,6 +62,7 @@ from tests.pipeline import (
     layer2,
     namespace,
     stored,
+    upgrade_stage,
     with_gateways,
     with_nics,
     workload,
@@ -152,11 +153,35 @@ LAB = "---\n".join(path.read_text() for path in sorted((HEDDLE / "inventories/la
 
 
 @pytest.mark.parametrize("text", [*CASES.values(), LAB], ids=[*CASES, "lab"])
-def test_share_is_rendered_as_the_whole_plan(text):
+def test_part_is_rendered_as_the_whole_plan(text):
     found = plans_of(text)
     assert found
     for plan in found:
         check(plan)
+
+
+@pytest.mark.parametrize("upgraded", [(), ("node2",), ("node1", "node2", "node3")])
+def test_part_in_the_upgrade_of_the_layer2_topology(upgraded):
+    check(upgrade_stage(LAB, *upgraded, hosts=labelled(with_gateways("shared"))))
+
+
+def test_part_with_address_pools():
+    hosts = with_gateways("shared")
+    pool = (
+        "---\napiVersion: coil.cybozu.com/v2\nkind: AddressPool\nmetadata: {name: p}\n"
+        "spec: {subnets: [{ipv4: 10.2.0.0/24, ipv6: 'fd02::/120'}]}\n"
+        + namespace("routed", primary=False).rstrip()
+        + "\n  annotations: {coil.cybozu.com/pool: p}\n"
+    )
+    egress = (
+        "---\napiVersion: coil.cybozu.com/v2\nkind: Egress\nmetadata: {name: nat, namespace: routed}\n"
+        "spec: {destinations: [198.18.0.0/15], template: {spec: {nodeSelector: {kubernetes.io/hostname: node3}}}}\n"
+    )
+    text = pool + egress + TENANTS + "".join(workload("routed", f"w-{node}", node) for node in hosts)
+    settings = {"coil": {"routers": [{"address": "192.0.2.1", "nodes": ["node1", "node2"]}]}}
+    plan = build_plan(stored(text, hosts=hosts, settings=settings))
+    assert plan["coil"]["workloads"] and plan["egress"]["workloads"]
+    check(plan)
 
 
 TENANTS = "".join(
