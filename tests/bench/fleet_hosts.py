@@ -62,7 +62,7 @@ def write(plan: dict, changed: dict, replaced: dict[str, tuple[str, str]]) -> di
     after that. On a host only its own one is. Processor seconds are those of the engine and the server together.
     """
     every = [
-        _of_one_host(plan, node, _with_one_replaced(plan, changed, before, after))
+        _of_one_host(host_plan(plan, node), node, host_plan(_with_one_replaced(plan, changed, before, after), node))
         for node, (before, after) in replaced.items()
     ]
     return {name: mean(one[name] for one in every) for name in every[0]}
@@ -102,11 +102,11 @@ def _replace(server, plan: dict, changed: dict, node: str) -> tuple[int, int]:
 
 
 def keep_and_read(plan: dict, changed: dict, node: str) -> dict[str, float]:
-    """Return what a host needs to keep its part of the plan, to keep that of another one, and to read and render it."""
+    """Return what a host needs to keep its part of the plan, another one, and to read and render it."""
     with tempfile.TemporaryDirectory(prefix="heddle-") as name:
         file, first, second = (Path(name) / part for part in ("plan.json", "first", "second"))
-        first.write_text(pack(plan), encoding="ascii")
-        second.write_text(pack(changed), encoding="ascii")
+        first.write_text(pack(host_plan(plan, node)), encoding="ascii")
+        second.write_text(pack(host_plan(changed, node)), encoding="ascii")
         done = [*_alone("keep", first, file, node), *_alone("keep", second, file, node), *_alone("render", file, node)]
         figures = {"plan file, MB": file.stat().st_size / 1e6}
     for step, found in zip(("keep the plan", "keep another plan", "read it", "read and render it"), done, strict=True):
