@@ -13,6 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.api import read_manifes
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.egress_nat import render_egress
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import Rehearsal, unrenderable
+from tests.host_plans import check_host_plans
 from tests.pipeline import THREE_NODES, decide, labelled, namespace, with_gateways, workload
 from tests.policy_sets import ADMIN_SPECS, SPECS
 from tests.unit.api.case_tables import all_cases
@@ -297,6 +298,7 @@ def test_any_admitted_set_renders_on_every_node(networks, hosts, chosen, workloa
                 values = [interface[what] for interface in one["interfaces"]]
                 assert len(set(values)) == len(values)
             assert all(interface["mac"] for interface in one["interfaces"])
+        check_host_plans(plan)
 
 
 def test_selections_are_admitted_too():
@@ -320,6 +322,7 @@ def test_every_accepted_form_renders(document):
     plan = admitted(SURROUNDINGS + f"---\n{json.dumps(document)}\n", with_gateways("shared"))
     if plan is not None:
         assert unrenderable(plan) == {}
+        check_host_plans(plan)
 
 
 def test_most_forms_are_admitted():
