@@ -73,7 +73,7 @@ plan:
 host_plans:
   description:
     - By host of RV(pending) the part of the plan that it needs, packed as RV(plan) is. M(heddle.ovn.zone) takes either.
-    - None where addresses move, for which hosts need the plan of all.
+    - None where addresses move, for which hosts need the plan of all, and where all parts are more than 32 MB.
   returned: when O(probes) changed the plan
   type: dict
   sample: {"node1": eJyLjgUAARUAuQ==}

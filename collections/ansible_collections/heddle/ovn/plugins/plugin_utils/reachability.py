@@ -100,7 +100,9 @@ def reachability_report(
     external, selection = external or {}, Selection(pairs, seed)
     found = {name: _results(hostvars[name], prefix) for name in dict.fromkeys([*nodes, *external]) if name in hostvars}
     results = {name: one for name, one in found.items() if one is not None}
-    plan = _plan(one["responding"]["document"] for one in results.values() if "document" in one["responding"])
+    # Also of hosts that were lost since: all hosts have asked by the plan of those that began.
+    begun = [dict(hostvars[name].get(f"{prefix}responding") or {}) for name in found]
+    plan = _plan(one["document"] for one in begun if "document" in one)
     fleet = FleetExpectations.of(plan, external, selection)
     asked = Expectations.of_hosts(fleet)
     hosts = {name: _host(result, asked.get(name)) for name, result in results.items()}

@@ -10,6 +10,9 @@ from ..plan import build_plan
 from ..render.common.host_plan import HostPlans
 from ..store.snapshot import Snapshot
 
+# Of all parts in a result of a module, which Ansible keeps as a whole.
+_MOST_BYTES = 32 * 1024 * 1024
+
 
 class Plans:
     """Plans by snapshot. A snapshot is not to change after its plan was asked for, but for its revision."""
@@ -37,9 +40,14 @@ class Plans:
         return self._hosts[plan["digest"]]
 
     def packed(self, snapshot: Snapshot, hosts: Iterable[str]) -> dict[str, str]:
-        """Return the packed parts of these hosts."""
-        found = self.of_hosts(snapshot)
-        return {name: pack({**found.of(name), "revision": snapshot.revision}) for name in hosts}
+        """Return the packed parts of these hosts; none where they are so large that the whole plan is better."""
+        plans, found, size = self.of_hosts(snapshot), {}, 0
+        for name in hosts:
+            found[name] = pack({**plans.of(name), "revision": snapshot.revision})
+            size += len(found[name])
+            if size > _MOST_BYTES:
+                return {}
+        return found
 
     def same(self, snapshot: Snapshot, other: Snapshot) -> Snapshot:
         """Note that `other` differs from `snapshot` in nothing that a plan depends on, and return it."""

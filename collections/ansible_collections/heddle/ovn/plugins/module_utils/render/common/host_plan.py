@@ -32,12 +32,17 @@ def host_plan(plan: dict, node: str) -> dict:
 def merged(parts: Iterable[dict]) -> dict:
     """Return the plan that hosts have these parts of: all of it but networks that are on none of them.
 
-    Where they differ, that of the later revision counts.
+    Where they differ, that of the later revision counts. Entries are in the order of their names, as in a packed plan:
+    what is derived from the result has the same order everywhere.
     """
     plan: dict = {}
     for one in sorted(parts, key=itemgetter("revision")):
         for name, content in one.items():
-            plan[name] = {**plan.get(name, {}), **content} if name in _CUT else content
+            if name in _CUT:
+                plan.setdefault(name, {}).update(content)
+            else:
+                plan[name] = content
+    plan |= {name: dict(sorted(plan[name].items())) for name in _CUT & plan.keys()}
     return {**plan, "digest": plan_digest(plan)}
 
 
@@ -46,8 +51,8 @@ class HostPlans:
 
     Those are the networks on the node with all that is by network, EgressIPs of these networks, and the workloads of
     the node, those whose primary network is on it, those on its Layer2 networks, those that EgressIPs and
-    EgressServices name, and those behind services of the cluster. All else is of every host: nodes, settings, and
-    address pools.
+    EgressServices name, and those behind services of the cluster. All else is of every host: nodes, settings, address
+    pools, and EgressQoS.
     """
 
     def __init__(self, plan: dict) -> None:
@@ -95,11 +100,13 @@ class HostPlans:
         """Return the part of a node."""
         kept, content = self._names_of(node), dict(self._content)
         for name in _CUT & content.keys():
-            part, names = content[name], kept[name]
-            content[name] = {key: entry for key, entry in part.items() if key in names}
+            part = content[name]
+            content[name] = {key: part[key] for key in sorted(kept[name] & part.keys())}
             if not content[name] and name in _OPTIONAL:
                 del content[name]
-        return {**content, "digest": plan_digest(content), "revision": self.plan["revision"]}
+        # Those of all hosts may be known already, which is faster.
+        digest = self.digests[node] if "digests" in vars(self) else plan_digest(content)
+        return {**content, "digest": digest, "revision": self.plan["revision"]}
 
     @cached_property
     def digests(self) -> dict[str, str]:

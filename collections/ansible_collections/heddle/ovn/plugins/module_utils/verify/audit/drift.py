@@ -86,7 +86,9 @@ def audit_report(
             continue
         answered[name] = host
         problems += [f"{name}: {line}" for line in host["problems"]]
-    others = [name for name, host in answered.items() if host_plans and host["digest"] != host_plans.get(name)]
+    others = [
+        name for name, host in answered.items() if host_plans is not None and host["digest"] != host_plans.get(name)
+    ]
     if others:
         problems.append(
             f"the stored manifests make another plan than {', '.join(others)} {'have' if others[1:] else 'has'}; "

@@ -36,11 +36,7 @@ def audit_table(report: dict) -> list[str]:
         *_by_host("Foreign objects, left alone", foreign, others),
         *_by_host("Notes", noted, notes),
         *shortened("Problems", report["problems"]),
-        *(
-            []
-            if report.get("host_plans", True)
-            else ["The state database did not answer; hosts may have an older plan."]
-        ),
+        *([_UNKNOWN] if report.get("host_plans", {}) is None else []),
         f"{'passed' if report['passed'] else 'FAILED'}: {len(report['hosts'])} hosts, {drift} drifted, "
         f"{foreign} foreign, {noted} notes, {len(report['problems'])} problems",
     ]

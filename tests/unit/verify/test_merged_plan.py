@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that have their parts of a plan ask by the plan that is merged of all parts."""
+
+from __future__ import annotations
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
+from ansible_collections.heddle.ovn.plugins.plugin_utils.reachability import merged_plan, reachability_report
+from tests.pipeline import layer2, namespace, nodes, plan_of, workload
+from tests.unit.verify.test_evaluation import EVERY_PAIR, perfect
+
+
+def reported_of(plan: dict, lost: str = "") -> dict:
+    """Return the report of hosts that all have met what they expect of the merged plan; `lost` ended after it began."""
+    parts = {node: host_plan(plan, node) for node in plan["nodes"]}
+    document = merged_plan([pack(part) for part in parts.values()])
+    tested = unpack(document)
+    hostvars = {}
+    for node, host in perfect(tested).items():
+        asked = Expectations.of(tested, node, {}, EVERY_PAIR)
+        rows = expected(tested, node, EVERY_PAIR)
+        answers = [
+            [number, row.target, row.network, None, 1.5, True, False] for number, row in enumerate(rows) if row.reach
+        ]
+        record = {"questions": asked.fingerprint, "answers": answers, "unsent": [], "untested": [], "slowest": 1.5}
+        hostvars[node] = {
+            "heddle_responding": {"problems": [], "document": pack(parts[node]), "digest": parts[node]["digest"]},
+            "heddle_probed": {"record": pack(record), "unanswered": 0, "problems": []},
+            "heddle_stopped": {"received": pack(host["received"])},
+        }
+    if lost:
+        hostvars[lost]["heddle_probed"] = {"unreachable": True}
+    return reachability_report(hostvars, list(plan["nodes"]), {}, ALL)
+
+
+# Networks are where they are used, and later hosts have networks whose names come first.
+APART = plan_of(
+    "".join(
+        namespace(name) + layer2(name, "net", "10.0.0.0/24") + workload(name, "b", node) + workload(name, "a", node)
+        for name, node in (("red", "node1"), ("blue", "node2"), ("amber", "node3"))
+    ),
+    hosts=nodes("node1", "node2", "node3"),
+)
+
+
+def test_hosts_ask_by_the_plan_that_is_merged_of_their_parts() -> None:
+    found = reported_of(APART)
+    assert (found["passed"], found["failures"], found["not_tested"], found["problems"]) == (True, [], [], [])
+
+
+def test_a_host_that_is_lost_meanwhile_says_nothing_of_the_others() -> None:
+    found = reported_of(APART, lost="node2")
+    assert found["problems"] == ["node2: did not answer"]
+    assert found["failures"] == []
+    assert all("node2 did not answer" in line for line in found["not_tested"])
