@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.plan_digest import plan_digest
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.operations import plans
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.plans import Plans
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders import moved_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common import handover
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import (
     HostPlans,
     host_plan,
     merged,
 )
-from tests.host_plans import check_host_plans
+from tests.host_plans import check_host_plans, check_part
 from tests.pipeline import (
     EVERYWHERE,
     decide,
@@ -137,6 +143,55 @@ def test_egress_ip_is_in_the_plans_of_its_workloads_and_its_host():
     digests, after = HostPlans(build_plan(before)).digests, HostPlans(plan).digests
     [held] = plan["egress_ips"]["e"]["addresses"]
     assert {node for node in digests if digests[node] != after[node]} == {"node2", held["node"]}
+
+
+def moving(hosts: dict, node: str) -> dict:
+    """Return a plan in which the address of an EgressIP is on one node, without a grace period for its network."""
+    holder = {name: {**host, "labels": host["labels"] if name == node else {}} for name, host in hosts.items()}
+    settings = {"dynamic_networks_grace_period": 0}
+    return build_plan(stored(TENANTS + EGRESS_IP, hosts=holder, settings=settings))
+
+
+def test_part_of_each_step_of_a_move(monkeypatch):
+    """The network leaves its former host, and the address comes to a host that has nothing of it."""
+    hosts = labelled(with_gateways("shared"))
+    before, after = moving(hosts, "node1"), moving(hosts, "node3")
+    moved = moved_addresses(before, after)
+    assert set(moved.values()) == {"node1"}
+
+    def steps() -> list[tuple[str, str, dict]]:
+        found = []
+        for node in hosts:
+            prepared = handover.prepared_plan(after, node, moved)
+            taken = {
+                "prepared": prepared,
+                "released": handover.released_plan(host_plan(before, node), after, node, moved),
+                "claimed": handover.claimed_plan(prepared, after, node, moved),
+                "rerouting": handover.rerouting_plan(after, node, moved),
+            }
+            found += [(node, step, one) for step, one in taken.items() if one]
+        return found
+
+    parts = steps()
+    assert [(node, step) for node, step, _part in parts if step != "rerouting"] == [
+        ("node1", "prepared"), ("node1", "released"), ("node2", "prepared"), ("node2", "claimed"),
+        ("node3", "prepared"), ("node3", "claimed"),
+    ]  # fmt: skip
+    assert [node for node, step, _part in parts if step == "rerouting"] == [*hosts]
+    monkeypatch.setattr(handover, "host_plan", lambda plan, _node: {**plan, "digest": plan_digest(plan)})
+    for (node, _step, part), (_node, _same, whole) in zip(parts, steps(), strict=True):
+        check_part(part, whole, node)
+
+
+def test_large_parts_of_many_hosts_are_left_to_the_whole_plan(monkeypatch):
+    snapshot = stored(TENANTS)
+    found = Plans().packed(snapshot, ["node1", "node2"])
+    assert {name: unpack(text)["digest"] for name, text in found.items()} == {
+        name: HostPlans(build_plan(snapshot)).digests[name] for name in ("node1", "node2")
+    }
+    monkeypatch.setattr(plans, "_MOST_BYTES", sum(map(len, found.values())) - 1)
+    assert Plans().packed(snapshot, ["node1", "node2"]) == {}
+    assert Plans().packed(snapshot, ["node1"]).keys() == {"node1"}
 
 
 def test_the_plans_of_all_hosts_make_the_plan():

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans, host_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
@@ -13,7 +13,7 @@ from tests.pipeline import layer2, namespace, nodes, plan_of, workload
 from tests.unit.verify.test_evaluation import EVERY_PAIR, perfect
 
 
-def reported_of(plan: dict, lost: str = "") -> dict:
+def reported_of(plan: dict, lost: str = "", stored: dict[str, str] | None = None) -> dict:
     """Return the report of hosts that all have met what they expect of the merged plan; `lost` ended after it began."""
     parts = {node: host_plan(plan, node) for node in plan["nodes"]}
     document = merged_plan([pack(part) for part in parts.values()])
@@ -33,7 +33,7 @@ def reported_of(plan: dict, lost: str = "") -> dict:
         }
     if lost:
         hostvars[lost]["heddle_probed"] = {"unreachable": True}
-    return reachability_report(hostvars, list(plan["nodes"]), {}, ALL)
+    return reachability_report(hostvars, list(plan["nodes"]), {}, ALL, host_plans=stored)
 
 
 # Networks are where they are used, and later hosts have networks whose names come first.
@@ -56,3 +56,12 @@ def test_a_host_that_is_lost_meanwhile_says_nothing_of_the_others() -> None:
     assert found["problems"] == ["node2: did not answer"]
     assert found["failures"] == []
     assert all("node2 did not answer" in line for line in found["not_tested"])
+
+
+def test_a_host_without_a_stored_change_is_named() -> None:
+    """It is consistent with what all hosts have, and tested, but the manifests make another plan."""
+    digests = HostPlans(APART).digests
+    assert reported_of(APART, stored=digests)["passed"]
+    found = reported_of(APART, stored={**digests, "node2": "another"})
+    assert (found["passed"], found["failures"]) == (False, [])
+    assert found["problems"] == ["the stored manifests make another plan than node2 has; run heddle.ovn.networks"]

@@ -41,6 +41,11 @@ options:
     description: Prefix of the variables with the module's results.
     type: str
     default: heddle_
+  host_plans:
+    description:
+      - Digest of each host's part of the plan that the stored manifests make, as M(heddle.ovn.resource_info) returns
+        them, if known. Hosts with another one are a problem.
+    type: dict
 """
 
 EXAMPLES = r"""

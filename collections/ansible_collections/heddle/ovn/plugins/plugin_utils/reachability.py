@@ -91,6 +91,7 @@ def reachability_report(
     pairs: str = "classes",
     seed: str = "",
     prefix: str = "heddle_",
+    host_plans: dict | None = None,
 ) -> dict:
     """Return the result, files of a report, packets worth tracing, and the questions to ask again.
 
@@ -106,7 +107,7 @@ def reachability_report(
     fleet = FleetExpectations.of(plan, external, selection)
     asked = Expectations.of_hosts(fleet)
     hosts = {name: _host(result, asked.get(name)) for name, result in results.items()}
-    report = evaluate(plan, hosts, external, selection, fleet)
+    report = evaluate(plan, hosts, external, selection, fleet, host_plans)
     report = {"time": datetime.now(UTC).isoformat(timespec="seconds"), **report}
     text = "\n".join(reachability_table(report))
     known = plan if plan is not EMPTY else None

@@ -18,6 +18,7 @@ from .expectations.expectation import Pair, fields_of
 from .expectations.external_expectations import left_out
 from .expectations.fleet import FleetExpectations
 from .expectations.selection import Selection
+from .other_plans import other_plans
 from .probing.result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 FORMAT = 2
@@ -32,6 +33,7 @@ def evaluate(
     external: dict[str, list[str]] | None = None,
     selection: Selection | None = None,
     fleet: FleetExpectations | None = None,
+    stored: dict[str, str] | None = None,
 ) -> dict:
     """Return the report. `hosts` maps each host that answered, external ones included, to its results.
 
@@ -39,7 +41,8 @@ def evaluate(
     questions asked alone, `slowest` answer in ms, `received` as the reachability module returns it, `digest` of its
     part of the plan, and `problems`, one line each; or `error`, why the host could not test. `unrecorded` says that it
     may have received more. `external` and `selection` are those that the hosts were given; `fleet` are the
-    expectations, if they were computed before.
+    expectations, if they were computed before. `stored` has by host the digest of the part of the plan that the stored
+    manifests make; None where that is not known.
     """
     external = external or {}
     fleet = fleet or FleetExpectations.of(plan, external, selection or Selection())
@@ -52,7 +55,7 @@ def evaluate(
     pairs = [_evaluated(plan, pair, seen, received, tested, silence) for pair in fleet.pairs]
     rows = external_evaluation.evaluated(plan, fleet.flows, seen, received, tested, silence)
     failures = [one["text"] for one in pairs + rows if one["result"] == FAILED]
-    problems = _problems(given, [*plan["nodes"], *external], hosts)
+    problems = _problems(given, [*plan["nodes"], *external], hosts, stored)
     untested = _not_tested(pairs, "addresses") + _not_tested(rows, "external_flows")
     counts = Counter(pair["result"] for pair in pairs)
     listed = pairs if len(pairs) <= MOST_PAIRS else [one for one in pairs if one["result"] in (FAILED, NOT_TESTED)]
@@ -172,13 +175,15 @@ def _by_hosts(plan: dict, failed: list[dict]) -> list[dict]:
     return sorted(rows, key=lambda row: -row["questions"])
 
 
-def _problems(plan: dict, wanted: list[str], hosts: dict[str, dict]) -> list[str]:
+def _problems(plan: dict, wanted: list[str], hosts: dict[str, dict], stored: dict[str, str] | None) -> list[str]:
     problems = [f"{name}: did not answer" for name in wanted if name not in hosts]
     for name, host in hosts.items():
         problems += (
             [f"{name}: {host['error']}"] if host.get("error") else [f"{name}: {line}" for line in host["problems"]]
         )
-    found = {name: host["digest"] for name, host in hosts.items() if not host.get("error")}
+    found = {name: host["digest"] for name, host in hosts.items() if name in plan["nodes"] and not host.get("error")}
+    if stored is not None:
+        return problems + other_plans(found, stored)
     # The plan is merged of the hosts' parts, so each has what it should, unless some are parts of another plan.
     others = [name for name, digest in HostPlans(plan).digests.items() if found.get(name, digest) != digest]
     if others:

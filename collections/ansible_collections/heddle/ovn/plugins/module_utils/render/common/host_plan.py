@@ -15,6 +15,7 @@ from ...common.naming import DEFAULT_NETWORK
 from ...common.plan_digest import NOT_COVERED, entry_digest, named_digest, part_digest, plan_digest, text_of
 from .changed_networks import BY_NETWORK
 from .hosting_nodes import hosting_nodes
+from .moving import UNANNOUNCED
 from .node_network import is_mesh, nodes_of
 
 # Parts by the names of networks.
@@ -38,6 +39,9 @@ def merged(parts: Iterable[dict]) -> dict:
     plan: dict = {}
     for one in sorted(parts, key=itemgetter("revision")):
         for name, content in one.items():
+            # What one host waits for in a move says nothing of others.
+            if name == UNANNOUNCED:
+                continue
             if name in _CUT:
                 plan.setdefault(name, {}).update(content)
             else:

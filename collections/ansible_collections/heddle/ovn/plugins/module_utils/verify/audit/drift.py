@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...common.change import Change, Outcome
+from ..other_plans import other_plans
 
 
 def drift(outcome: Outcome) -> list[dict]:
@@ -86,14 +87,7 @@ def audit_report(
             continue
         answered[name] = host
         problems += [f"{name}: {line}" for line in host["problems"]]
-    others = [
-        name for name, host in answered.items() if host_plans is not None and host["digest"] != host_plans.get(name)
-    ]
-    if others:
-        problems.append(
-            f"the stored manifests make another plan than {', '.join(others)} {'have' if others[1:] else 'has'}; "
-            "run heddle.ovn.networks"
-        )
+    problems += other_plans({name: host["digest"] for name, host in answered.items()}, host_plans)
     clean = not any(host["drift"] or (foreign_fails and host["foreign"]) for host in answered.values())
     return {
         "format": 1,
