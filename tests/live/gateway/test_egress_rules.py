@@ -21,6 +21,12 @@ OPEN = tuple(name for name in NAMES if name not in RESTRICTED)
 ALLOWED, DENIED = 7, 8
 EXPEDITED, BULK = 46, 10
 
+# Multicast (RFC 1112, RFC 2464) and broadcast.
+TO_ALL = {
+    4: {"01:00:5e:00:00:fb": "224.0.0.251", "ff:ff:ff:ff:ff:ff": "255.255.255.255"},
+    6: {"33:33:00:00:00:fb": "ff02::fb"},
+}
+
 
 def document(kind: str, namespace: str, rules: list[dict]) -> str:
     metadata = {"name": "default", "namespace": namespace}
@@ -108,6 +114,10 @@ def test_rules_are_not_about_the_network_itself(host):
         inside = Packet(ends[0]["mac"], ends[1]["mac"], own, other, UDP, 5000, DENIED, payload=b"inside")
         machine.receive("if-flat", inside.encode())
         wait_for(lambda inside=inside: inside in machine.sent("if-flat-b"), "the packet to the neighbour")
+        for mac, target in TO_ALL[version].items():
+            to_all = replace(inside, target_mac=mac, target=target)
+            machine.receive("if-flat", to_all.encode())
+            wait_for(lambda seen=to_all: seen in machine.sent("if-flat-b"), f"the packet to {target}")
 
 
 @pytest.mark.parametrize("mode", ["shared", "local"])

@@ -70,6 +70,7 @@ def test_names_are_answered_in_their_network_only(shared_host, family):
         names = {
             "web": web, f"web.{where}": web, f"web.{where}.svc.{DOMAIN}": web,
             "b": workload, f"b.{where}": workload, f"b.{where}.pod.{DOMAIN}": workload,
+            f"b.{where}.svc.{DOMAIN}": workload,
         }  # fmt: skip
         for name, wanted in names.items():
             token += 1

@@ -251,16 +251,6 @@ def test_a_family_that_the_network_lacks_gets_no_address():
     assert "load-balancer-v6" not in stored(both, after, hosts=HOSTS).allocations
 
 
-def test_with_the_policy_local_a_host_with_an_endpoint_announces():
-    text = TENANTS + pool("192.0.2.200/31") + service("type: LoadBalancer, externalTrafficPolicy: Local")
-    assert announced(text)[1] == "192.0.2.200 by node2"
-    plan = build_plan(stored(text, hosts=HOSTS))
-    assert plan["networks"]["red_net"]["nodes"] == ["node2"]
-    external = plan["services"]["red_net"]["red/web"]["external"]
-    assert external["traffic_policy"] == "Local"
-    assert external["health_check_port"]
-
-
 @pytest.mark.parametrize(
     ("text", "rule"),
     [

@@ -88,6 +88,51 @@ def test_part_with_address_pools():
     check_host_plans(plan)
 
 
+# Two namespaces share a secondary network; each has a primary network of its own, on the host of its workload only.
+SHARED = """
+---
+apiVersion: k8s.ovn.org/v1
+kind: ClusterUserDefinedNetwork
+metadata: {name: san}
+spec:
+  namespaceSelector: {}
+  network:
+    topology: TOPOLOGY
+    SPEC
+---
+apiVersion: k8s.cni.cncf.io/v1beta1
+kind: MultiNetworkPolicy
+metadata: {name: web, namespace: red, annotations: {k8s.v1.cni.cncf.io/policy-for: san}}
+spec:
+  podSelector: {}
+  policyTypes: [Ingress, Egress]
+  ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: blue}}}]}]
+  egress: [{ports: [{port: web}]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("topology", "spec"),
+    [
+        ("Layer3", "layer3: {role: Secondary, subnets: [{cidr: 10.60.0.0/16}]}"),
+        ("Localnet", "localnet: {role: Secondary, physicalNetworkName: physnet, subnets: [10.60.0.0/24]}"),
+    ],
+)
+def test_part_has_the_peers_of_policies_on_a_secondary_network(topology, spec):
+    attached = "annotations: {k8s.v1.cni.cncf.io/networks: san}"
+    text = SHARED.replace("TOPOLOGY", topology).replace("SPEC", spec) + "".join(
+        namespace(name)
+        + layer2(name, "net", "10.0.0.0/24")
+        + f"---\napiVersion: heddle.dev/v1\nkind: Workload\nmetadata: {{name: a, namespace: {name}, {attached}}}\n"
+        f"spec: {{node: {node}, ports: [{{name: web, containerPort: 80}}]}}\n"
+        for name, node in (("red", "node1"), ("blue", "node2"))
+    )
+    plan = build_plan(stored(text))
+    [policies] = plan["policies"].values()
+    assert ["blue/a"] in policies["selections"].values() and any(policies["ports"].values())
+    check_host_plans(plan)
+
+
 TENANTS = "".join(
     namespace(name) + layer2(name, "net", "10.0.0.0/24") + workload(name, "a", node)
     for name, node in (("red", "node1"), ("blue", "node2"))

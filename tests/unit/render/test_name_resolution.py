@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render import render_endpoints, render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.services.names import MOST_ADDRESSES
 from tests.pipeline import THREE_NODES, layer2, namespace, plan_of, workload
 
 TEXT = (
@@ -47,3 +48,33 @@ def test_name_servers_of_workloads(of_node, settings, file, by_dhcp):
         for row in render_northbound(plan, "node1") if row.table == "DHCP_Options"
     }  # fmt: skip
     assert [options["203.203.0.0/16"], options["2010:100:200::/60"]] == by_dhcp
+
+
+def records_of(text: str) -> dict[str, str]:
+    [row] = [row for row in render_northbound(plan_of(text), "node1") if row.table == "DNS"]
+    return row.columns["records"]
+
+
+def service_of(name: str, more: str = "") -> str:
+    metadata = f"metadata: {{name: {name}, namespace: red}}"
+    return (
+        f"---\napiVersion: v1\nkind: Service\n{metadata}\nspec: {{selector: {{app: w}}, ports: [{{port: 80}}]{more}}}\n"
+    )
+
+
+def test_a_short_name_of_a_workload_is_found_in_the_first_search_domain():
+    """Unless a Service has it: `a` is both."""
+    records = records_of(TEXT + service_of("a"))
+    assert records["vm.red.svc.cluster.local"] == records["vm.red.pod.cluster.local"] == records["vm"]
+    assert records["a.red.svc.cluster.local"] == records["a"] != records["a.red.pod.cluster.local"]
+
+
+def test_a_headless_service_has_as_many_addresses_as_an_answer_holds():
+    many = "".join(workload("red", f"w{number}", "node1") for number in range(40))
+    text = TEXT + many.replace("namespace: red}", "namespace: red, labels: {app: w}}")
+    chosen = records_of(text + service_of("all", ", clusterIP: None, ipFamilyPolicy: RequireDualStack"))[
+        "all.red.svc.cluster.local"
+    ].split()
+    assert len(chosen) == 2 * MOST_ADDRESSES == len({*chosen})
+    # RFC 1035, sections 4.1.1 to 4.1.3; the headers of UDP and IPv6.
+    assert MOST_ADDRESSES * (2 + 2 + 2 + 4 + 2 + 16) + 12 + 255 + 4 + 8 + 40 <= 1280

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import DEFAULT_NETWORK
@@ -125,6 +127,15 @@ def test_an_egress_firewall_fails(fail):
     before, after = (plan_of(text, first, hosts=HOSTS) for text in (TENANT, TENANT + FIREWALL))
     fail("render_egress_firewalls", lambda _view, rows: rows)
     assert [*found(before, after)] == ["t_net"]
+
+
+def test_a_row_that_is_rendered_twice_is_found(monkeypatch):
+    plan = plan_of(TENANT + FIREWALL, hosts=HOSTS)
+    good = northbound.render_egress_firewalls
+    monkeypatch.setattr(northbound, "render_egress_firewalls", lambda view: good(view) * 2)
+    [(network, reason)] = unrenderable(plan).items()
+    assert network == "t_net"
+    assert re.search(r"Port_Group \S+ is rendered 2 times$", reason)
 
 
 def test_a_host_fails_on_the_only_one_with_the_former_topology(monkeypatch):

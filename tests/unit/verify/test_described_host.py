@@ -8,6 +8,7 @@ import json
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import context as agent_context
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.comparison_record import ComparisonRecord, NotRecorded
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Request, UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
@@ -49,6 +50,7 @@ def host(tmp_path, monkeypatch):
     """A host that is as its plan."""
     made = Host(tmp_path / "plan.json")
     monkeypatch.setattr(agent_context, "LOCK_FILE", str(tmp_path / "lock"))
+    monkeypatch.setattr(northd_recompute, "PENDING_FILE", str(tmp_path / "northd-pending"))
     monkeypatch.setattr(described_host, "PARTS", {"topology": made.part, "workloads": made.part})
     monkeypatch.setattr(described_host, "applied_digest", lambda: made.applied)
     monkeypatch.setattr(described_host, "is_programmed", lambda plan, node: made.programmed)
@@ -147,3 +149,12 @@ def test_a_record_of_the_same_rendered_state_holds_for_another_plan(tmp_path):
     # Of a release before, or without anything rendered.
     record.keep("rows", "plan 1", {"requests": []})
     assert not record.holds("rows", "plan 2", lambda read: True, rendered("a"))
+
+
+def test_a_host_whose_northd_has_to_compute_everything_has_something_to_apply(host):
+    """Nothing else shows it: what was written is there."""
+    assert host.found()
+    northd_recompute.begin()
+    assert not host.found()
+    northd_recompute.end()
+    assert host.found()

@@ -67,7 +67,7 @@ files:
   sample: eJyLjgUAARUAuQ==
 plan:
   description: The plan with other endpoints, as M(heddle.ovn.resource) returns one.
-  returned: when O(probes) changed the plan
+  returned: when O(probes) changed the plan, and RV(host_plans) has no parts of it
   type: str
   sample: eJyLjgUAARUAuQ==
 host_plans:
@@ -79,13 +79,13 @@ host_plans:
   sample: {"node1": eJyLjgUAARUAuQ==}
   version_added: 0.5.0
 pending:
-  description: Hosts whose part of RV(plan) is not the one that they reported; all hosts where addresses move.
+  description: Hosts whose part of the plan is not the one that they reported; all hosts where addresses move.
   returned: when O(probes) changed the plan
   type: list
   elements: str
   sample: [node1]
 moved_addresses:
-  description: As RV(heddle.ovn.resource#module:moved_addresses), from the former plan to RV(plan).
+  description: As RV(heddle.ovn.resource#module:moved_addresses), from the former plan to the new one.
   returned: when O(probes) changed the plan
   type: dict
   sample: {}

@@ -58,7 +58,7 @@ EXAMPLES = r"""
 RETURN = r"""
 plan:
   description: The plan of all hosts, compressed and base64-encoded, for M(heddle.ovn.zone).
-  returned: success
+  returned: when hosts of RV(pending) have to take it, since RV(host_plans) has none
   type: str
   sample: eJyLjgUAARUAuQ==
 host_plans:

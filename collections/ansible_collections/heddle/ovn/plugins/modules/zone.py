@@ -89,7 +89,7 @@ EXAMPLES = r"""
 - name: Apply the plan to this host
   heddle.ovn.zone:
     node: "{{ inventory_hostname }}"
-    document: "{{ admitted.plan }}"
+    document: "{{ admitted.host_plans[inventory_hostname] | default(admitted.plan) }}"
 """
 
 RETURN = r"""

@@ -39,6 +39,11 @@ def begin() -> bool:
     return False
 
 
+def is_pending() -> bool:
+    """Return whether a former write has left it open; for the only writer, since another may be writing now."""
+    return os.path.exists(PENDING_FILE)
+
+
 def end() -> None:
     """Note that northd needs no request for what was written."""
     with contextlib.suppress(FileNotFoundError):

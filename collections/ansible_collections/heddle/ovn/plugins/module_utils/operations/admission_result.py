@@ -6,7 +6,6 @@ from __future__ import annotations
 from ..agent.module_runner import Request
 from ..agent.state_connection import state_database
 from ..common.change import Outcome
-from ..common.serialization import pack
 from ..plan.address_holders import moved_addresses
 from ..render.egress.firewall import has_dns_names
 from ..render.host.mesh import mesh_networks
@@ -48,9 +47,7 @@ def resource_result(request: Request) -> dict:
         "changed": outcome.changed or recorded.get("changed", False),
         **({"diff": [*outcome.diff(), *recorded.get("diff", [])]} if request.diff else {}),
         "revision": after.revision,
-        "plan": pack(plan),
-        # A move of addresses needs the plan of all hosts.
-        "host_plans": {} if moved else plans.packed(after, waiting),
+        **plans.documents(after, waiting, moved=bool(moved)),
         "digest": plan["digest"],
         "moved_addresses": moved,
         "pending": waiting,

@@ -39,6 +39,16 @@ class Plans:
             self._hosts[plan["digest"]] = HostPlans(plan)
         return self._hosts[plan["digest"]]
 
+    def documents(self, snapshot: Snapshot, waiting: Iterable[str], *, moved: bool) -> dict:
+        """Return what is sent to waiting hosts: `host_plans`, and `plan` where a host has to take the whole instead.
+
+        That is where addresses are `moved`, which needs what all hosts have, and where the parts are too large.
+        """
+        waiting = list(waiting)
+        parts = {} if moved else self.packed(snapshot, waiting)
+        whole = {"plan": pack(self.of(snapshot))} if moved or (waiting and not parts) else {}
+        return {"host_plans": parts, **whole}
+
     def packed(self, snapshot: Snapshot, hosts: Iterable[str]) -> dict[str, str]:
         """Return the packed parts of these hosts; none where they are so large that the whole plan is better."""
         plans, found, size = self.of_hosts(snapshot), {}, 0

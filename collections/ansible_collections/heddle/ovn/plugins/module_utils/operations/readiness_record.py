@@ -46,5 +46,4 @@ def _plan(before: Snapshot, after: Snapshot, plans: Plans, reports: dict[str, di
         return {}
     moved = moved_addresses(old, new)
     waiting = pending(plans.of_hosts(after).digests, reports, moved)
-    parts = {} if moved else plans.packed(after, waiting)
-    return {"plan": pack(new), "moved_addresses": moved, "pending": waiting, "host_plans": parts}
+    return {"moved_addresses": moved, "pending": waiting, **plans.documents(after, waiting, moved=bool(moved))}

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from functools import cache
 from itertools import repeat
@@ -256,9 +257,9 @@ def _flaw(plan: dict, node: str, others: list[str] | None) -> str:
 
 
 def _flaws(plan: dict, node: str, others: list[str] | None) -> Iterator[str]:
-    yield from filter(None, map(_flaw_of_row, render_southbound(plan, node, others)))
+    yield from _flaws_of_rows(render_southbound(plan, node, others))
     for render in _ROWS:
-        yield from filter(None, map(_flaw_of_row, render(plan, node)))
+        yield from _flaws_of_rows(render(plan, node))
     yield from filter(None, map(_flaw_of_word, render_bridge_flows(plan, node, others)))
     for render in _WORDS:
         yield from filter(None, map(_flaw_of_word, render(plan, node)))
@@ -266,6 +267,13 @@ def _flaws(plan: dict, node: str, others: list[str] | None) -> Iterator[str]:
         render(plan, node)
     for kind in fields(network := render_host_network(plan, node)):
         yield from filter(None, map(_flaw_of_word, getattr(network, kind.name)))
+
+
+def _flaws_of_rows(rows: Sequence[Row]) -> Iterator[str]:
+    yield from filter(None, map(_flaw_of_row, rows))
+    if len({(row.table, row.key) for row in rows}) != len(rows):
+        counted = Counter((row.table, row.key) for row in rows)
+        yield from (f"{table} {key} is rendered {count} times" for (table, key), count in counted.items() if count > 1)
 
 
 def _flaw_of_row(row: Row) -> str:

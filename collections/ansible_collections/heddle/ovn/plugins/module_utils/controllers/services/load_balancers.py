@@ -71,11 +71,11 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
             nodes &= selected
             own = load_balancer_addresses(snapshot, service) if is_load_balancer(service) else ()
             together.append([address for address in own if family(address) in network.families])
-        if service.spec["externalTrafficPolicy"] == LOCAL:
-            nodes &= _local(endpoints, service)
         for address in load_balancer_addresses(snapshot, service) if is_load_balancer(service) else ():
-            wanted[address] = nodes if network and family(address) in network.families else ()
-            owners[address] = service
+            version, wanted[address], owners[address] = family(address), (), service
+            if network and version in network.families:
+                is_local = service.spec["externalTrafficPolicy"] == LOCAL
+                wanted[address] = nodes & _answering(endpoints, service, version) if is_local else nodes
     before = {address: node for service in services for address, node in announcers(service).items()}
     hosts = [one for one in announcing_hosts(snapshot) if live is None or one.name in live]
     holders = assigned_hosts(wanted, hosts, before, together)
@@ -113,6 +113,16 @@ def service_nodes(snapshot: Snapshot, found: dict[str, Network]) -> Iterator[tup
 def _local(endpoints: ServiceEndpoints, service: StoredObject) -> set[str | None]:
     """Return the nodes of the endpoints of a Service."""
     return {one.node for port in endpoints.of(service) for one in port}
+
+
+def _answering(endpoints: ServiceEndpoints, service: StoredObject, version: int) -> set[str | None]:
+    """Return the nodes whose own endpoints answer at an address of a family of the Service.
+
+    At all its ports, or where there is no such node at some of them. Ports without any endpoint do not count.
+    """
+    by_port = [{one.node for one in port if family(one.address) == version} - {None} for port in endpoints.of(service)]
+    by_port = [nodes for nodes in by_port if nodes]
+    return (set.intersection(*by_port) or set.union(*by_port)) if by_port else set()
 
 
 def _able(snapshot: Snapshot) -> Callable[[Network], frozenset[str]]:

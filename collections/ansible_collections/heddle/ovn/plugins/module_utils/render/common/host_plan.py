@@ -54,9 +54,9 @@ class HostPlans:
     """The parts of a plan that its nodes need.
 
     Those are the networks on the node with all that is by network, EgressIPs of these networks, and the workloads of
-    the node, those whose primary network is on it, those on its Layer2 networks, those that EgressIPs and
-    EgressServices name, and those behind services of the cluster. All else is of every host: nodes, settings, address
-    pools, and EgressQoS.
+    the node, those whose primary network is on it, those on its Layer2 networks, those that EgressIPs, EgressServices
+    and the policies of its networks name, and those behind services of the cluster. All else is of every host: nodes,
+    settings, address pools, and EgressQoS.
     """
 
     def __init__(self, plan: dict) -> None:
@@ -97,6 +97,10 @@ class HostPlans:
         for network, services in plan.get("egress_services", {}).items():
             for entry in services.values():
                 self._beside.setdefault(network, set()).update(entry["workloads"])
+        for network, policies in plan.get("policies", {}).items():
+            # Rules have the addresses of their peers, whatever the primary networks of these are.
+            selected = *policies["selections"].values(), *policies["ports"].values()
+            self._beside.setdefault(network, set()).update(*selected)
         for service in plan["settings"].get("shared_services", ()):
             self._beside.setdefault(DEFAULT_NETWORK, set()).update(service["endpoints"])
 

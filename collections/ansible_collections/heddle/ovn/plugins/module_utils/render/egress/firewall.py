@@ -25,13 +25,15 @@ from ..policy.policy_rows import INGRESS, acl, address_set, address_set_name, on
 
 FIRST_PRIORITY = 10000
 _OWNER = "EgressFirewall"
-# Neighbour discovery and multicast stay on the link (RFC 4291, 2.5.6 and 2.7).
-_ON_LINK = ("fe80::/10", "ff00::/8")
+# What stays on the link: neighbour discovery and multicast (RFC 4291, 2.5.6 and 2.7; RFC 1112), which routers of OVN do
+# not forward, and broadcasts (RFC 919), by which virtual machines ask for their addresses.
+_ON_LINK = ("fe80::/10", "ff00::/8", "224.0.0.0/4", "255.255.255.255/32")
 
 
 def render_egress_firewalls(view: NodeNetwork) -> list[Row]:
     """Return the rows of a network in this node's zone: of firewalls that workloads of this node have."""
     rows: list[Row] = []
+    names: set[str] = set()
     for firewall in view.plan.get("egress_firewalls", {}).get(view.name, ()):
         subjects = set(firewall["workloads"])
         ports = {
@@ -41,7 +43,9 @@ def render_egress_firewalls(view: NodeNetwork) -> list[Row]:
         }
         if ports:
             rows += _firewall(view, firewall, ports)
-    return rows
+            names |= {rule["dns_name"] for rule in firewall["rules"] if "dns_name" in rule}
+    # Firewalls of several namespaces share the addresses of a name.
+    return [*rows, *(_names_addresses(view, name, one) for name in sorted(names) for one in view.network["families"])]
 
 
 def has_dns_names(plan: dict) -> bool:
@@ -58,8 +62,6 @@ def _firewall(view: NodeNetwork, firewall: dict, ports: set[str]) -> list[Row]:
     namespace = firewall["namespace"]
     group = port_group(view, "Namespace", {"name": namespace}, ports)
     rows = [group]
-    for name in sorted({rule["dns_name"] for rule in firewall["rules"] if "dns_name" in rule}):
-        rows += [_names_addresses(view, name, version) for version in view.network["families"]]
     for index, rule in enumerate(firewall["rules"]):
         targets = _named_targets(view, rule["dns_name"]) if "dns_name" in rule else _targets(view, rule["targets"])
         if not targets:

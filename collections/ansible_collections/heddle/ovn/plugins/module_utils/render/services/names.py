@@ -2,7 +2,9 @@
 """Names of a network's Services and workloads, which OVN itself answers on the network's switch (ovn-nb(5), DNS).
 
 Each network has a row of its own: a name exists in its network only, also where addresses are equal. Names of Services
-are those of Kubernetes (DNS-Based Service Discovery); workloads are beside them, under `pod`.
+are those of Kubernetes (DNS-Based Service Discovery); workloads are beside them, under `pod`. A workload whose name no
+Service of its namespace has is under `svc` as well: resolvers append that domain to a short name first, and a name that
+OVN does not have would go to the name servers of the node.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import SWITCH
 
 _SERVICE, _WORKLOAD = "svc", "pod"
+# Addresses of a name by family. OVN neither shortens an answer nor marks it as truncated (pinctrl.c): so many, with the
+# longest name, fit in a packet of 1280 bytes. Clients may get any part of a headless Service's endpoints.
+MOST_ADDRESSES = 32
 
 
 def render_names(view: NodeNetwork) -> list[Row]:
@@ -57,7 +62,7 @@ def _endpoint_records(headless: dict[str, dict[str, list[str]]], domain: str) ->
         namespace, _slash, name = service.partition("/")
         for endpoint, addresses in endpoints.items():
             if endpoint:
-                records[f"{endpoint}.{name}.{namespace}.{_SERVICE}.{domain}"] = " ".join(sorted(addresses, key=family))
+                records[f"{endpoint}.{name}.{namespace}.{_SERVICE}.{domain}"] = _text(addresses)
     return records
 
 
@@ -74,11 +79,18 @@ def _records(
     for _kind, namespace, name, _addresses in named:
         namespaces.setdefault(name, set()).add(namespace)
     for kind, namespace, name, addresses in named:
-        full, text = f"{name}.{namespace}.{kind}.{domain}", " ".join(sorted(addresses, key=family))
+        full, text = f"{name}.{namespace}.{kind}.{domain}", _text(addresses)
         records[full] = text
+        records.setdefault(f"{name}.{namespace}.{_SERVICE}.{domain}", text)
         records.setdefault(f"{name}.{namespace}", text)
         if len(namespaces[name]) == 1:
             records.setdefault(name, text)
         for address in addresses if (kind, f"{namespace}/{name}") not in endpoints else ():
             records.setdefault(reverse_name(address), full)
     return records
+
+
+def _text(addresses: list[str]) -> str:
+    """Return the addresses of a name, IPv4 first, as many of each family as an answer holds."""
+    kept = [[one for one in addresses if family(one) == version][:MOST_ADDRESSES] for version in (4, 6)]
+    return " ".join(one for own in kept for one in own)
