@@ -22,6 +22,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge import (
     render_flood_ports,
     render_static_macs,
@@ -244,6 +245,7 @@ class Host:
 
     def apply(self, plan: dict, *, write: bool = True):
         """Apply the plan to the provider bridge; returns the outcome."""
+        plan = host_plan(plan, "node1")
         parts = [render(plan, "node1") for render in (render_bridge_flows, render_flood_ports, render_static_macs)]
         with self.vswitch.client() as client:
             return reconcile_flows(Switch(client, self.run), [BRIDGE], *parts, write=write)

@@ -13,6 +13,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render import (
     render_southbound,
     southbound,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
 from tests.live.conftest import START_TIMEOUT
 from tests.pipeline import plan_of
 
@@ -32,7 +33,7 @@ class Zone:
 
     def bring(self, plan, node):
         """Apply a node's part of a plan to the databases; returns the outcome."""
-        self.plan = plan
+        self.plan, plan = plan, host_plan(plan, node)
         with self.southbound.client() as client:
             rows = render_southbound(plan, node)
             first = reconcile(
