@@ -20,6 +20,7 @@ from .entrance_expectations import EntranceFlows, contains, flow_of
 from .expectation import default_elsewhere
 from .external_flow import WORKLOAD_TO_ENTRANCE, ExternalFlow
 from .firewall_permissions import FirewallPermissions
+from .others import Others
 from .policy_permissions import EGRESS, PolicyPermissions
 from .selection import Selection
 
@@ -88,6 +89,11 @@ class EntranceClients:
 
     def _choices(self) -> Iterator[tuple[tuple[str, str, int], str, str]]:
         """Return Service (network, name, family), workload and its network."""
+        asking = [
+            (role, version, names, Others(names))
+            for by_network, role in ((self._by_network, "other"), (self._by_egress_ip, "with EgressIP"))
+            for version, names in by_network.items()
+        ]
         for where, services in self._plan.get("services", {}).items():
             for service, described in services.items():
                 for version in sorted(
@@ -96,12 +102,10 @@ class EntranceClients:
                     key, seed = (where, service, version), (WORKLOAD_TO_ENTRANCE, service, str(version))
                     if own := self._by_network[version].get(where):
                         yield key, self._selection.one_of(own, *seed, "own"), where
-                    for by_network, role in ((self._by_network, "other"), (self._by_egress_ip, "with EgressIP")):
-                        others = [one for one in by_network[version] if one != where]
-                        if others:
-                            network = self._selection.one_of(others, *seed, "network")
-                            names = by_network[version][network]
-                            yield key, self._selection.one_of(names, *seed, role), network
+                    for role, its_version, names, others in asking:
+                        if its_version == version and others.count(where):
+                            network = others.at(where, self._selection.number(*seed, "network"))
+                            yield key, self._selection.one_of(names[network], *seed, role), network
 
     def _may_ask(self, name: str, network: str, version: int) -> bool:
         """Return whether nothing but the path to a Service decides about what a workload gets of it."""

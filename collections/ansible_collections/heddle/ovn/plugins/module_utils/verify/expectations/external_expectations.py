@@ -52,6 +52,7 @@ from .external_flow import (
     ExternalFlow,
 )
 from .firewall_permissions import FirewallPermissions
+from .others import Others
 from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .pool_flows import pool_flows, through_egress, untested_pools
 from .pools import without_pools
@@ -165,6 +166,9 @@ class _ExternalFlows:
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
         for name, workload in self.plan["workloads"].items():
             self.on_node[workload["node"]].append(name)
+        able = [name for name, one in plan["nodes"].items() if provider_of(one)]
+        self.following = dict(zip(able, [*able[1:], *able[:1]], strict=True))
+        self.with_services = Others(plan.get("services", {}))
 
     def from_node(self, node: str) -> Iterator[ExternalFlow]:
         provider = provider_of(self.plan["nodes"][node])
@@ -283,9 +287,7 @@ class _ExternalFlows:
         )
 
     def _next_to(self, node: str) -> list[str]:
-        names = [name for name, one in self.plan["nodes"].items() if provider_of(one)]
-        following = names[(names.index(node) + 1) % len(names)]
-        return [] if following == node else [following]
+        return [following] if (following := self.following[node]) != node else []
 
     def _from_host(self, node: str) -> Iterator[ExternalFlow]:
         vrfs = vrf_devices(self.plan, node)
@@ -322,8 +324,7 @@ class _ExternalFlows:
         network, node = self._primary(name), self.plan["workloads"][name]["node"]
         own = self.plan["networks"][network]
         by_network = self.plan.get("services", {})
-        others = [other for other in by_network if other != network]
-        foreign = [others[own["id"] % len(others)]] if others else []
+        foreign = [self.with_services.at(network, own["id"])] if self.with_services.count(network) else []
         for where in [*([network] if network in by_network else []), *foreign]:
             for service, described in by_network[where].items():
                 if is_of_node(self.plan["networks"][where], described):

@@ -35,9 +35,10 @@ def pool_flows(
     the settings: others may have no route to the blocks.
     """
     names = list(plan["nodes"])
+    following = dict(zip(names, [*names[1:], *names[:1]], strict=True))
     for name, workload in plan.get("coil", {}).get("workloads", {}).items():
         node = workload["node"]
-        near = dict.fromkeys((node, names[(names.index(node) + 1) % len(names)]))
+        near = dict.fromkeys((node, following[node]))
         for address in workload["addresses"]:
             for host in near:
                 direct = _direct(plan, name, hosts[host])
