@@ -65,7 +65,8 @@ options:
       - Which pairs of workloads are tested.
       - With V(classes), one question for each network, pair of hosts, direction, address family and kind of flow, every
         workload by one other, and one workload of each network and host for every other network. The number of
-        questions grows with the workloads.
+        questions grows with the workloads. On a network of more than 41 hosts each asks 40 others, which the seed
+        chooses.
       - With V(all), every pair. The number of questions grows with the square of the workloads.
     type: str
     choices: [classes, all]

@@ -9,6 +9,7 @@ from ..probing.result import NOT_TESTED
 from .expectation import askers
 from .external_expectations import class_of
 from .fleet import FleetExpectations
+from .selection import Groups, some_of
 
 # The label of each kind of class in a report.
 SORTS = {
@@ -43,7 +44,7 @@ def coverage(fleet: FleetExpectations, pairs: list[dict], rows: list[dict]) -> d
         classes[key] = classes.get(key, False) or bool(row and row["result"] != NOT_TESTED)
     of, covered = Counter(key[0] for key in classes), Counter(key[0] for key, tested in classes.items() if tested)
     machines = [name for name in plan["workloads"] if name not in asked["workloads"]]
-    lines = groups.left_out()
+    lines = [*groups.left_out(), *_host_pairs(groups, results)]
     if machines:
         lines.append(f"virtual machines are not tested: {', '.join(sorted(machines))}")
     return {
@@ -52,3 +53,26 @@ def coverage(fleet: FleetExpectations, pairs: list[dict], rows: list[dict]) -> d
         "sorts": {sort: {"covered": covered[sort], "of": of[sort]} for sort in SORTS if of[sort]},
         "left_out": lines,
     }
+
+
+def _host_pairs(groups: Groups, results: dict[tuple[str, str, str], list[tuple[int, bool]]]) -> list[str]:
+    """Return how many pairs of hosts were tested on the networks where each host asks some of the others only.
+
+    `results` has by source, target and network a family and whether it was tested. All questions between workloads of
+    one network count, whatever they were chosen for.
+    """
+    sampled = groups.sampled()
+    if not sampled:
+        return []
+    tested = {
+        (network, groups.node[source], groups.node[target])
+        for (source, target, network), found in results.items()
+        if network in sampled and network in groups.networks[source] and any(done for _family, done in found)
+    }
+    pairs = sum(here != there for _network, here, there in tested)
+    every = sum(count * (count - 1) for count in sampled.values())
+    most = groups.most_others
+    return [
+        f"hosts: {pairs} of {every} pairs of a sending and a receiving host were tested on {some_of(list(sampled))}: "
+        f"with more than {most + 1} hosts each sends to {most} others, another seed chooses other ones"
+    ]

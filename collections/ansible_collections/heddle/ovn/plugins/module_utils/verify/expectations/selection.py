@@ -3,8 +3,11 @@
 
 Workloads of one network on one host with one role are equivalent: OVN gives their ports the same rows but for
 addresses. So one of them stands for all, and a network is covered when every pair of such groups has exchanged packets.
-Where policies apply, workloads that the same policies select are such groups as well. A seed decides the choice within
-a group, so all hosts make the same one, and another seed makes another.
+On a network of many hosts each asks some of the others (`asked_hosts.py`). Where policies apply, workloads that the
+same policies select are such groups as well. A seed decides the choice within a group, so all hosts make the same one,
+and another seed makes another.
+
+A host computes its own questions: it looks at all workloads once, but at no pairs of other hosts.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 
 from ...common.naming import LOCKED_ROLE
+from .asked_hosts import MOST_OTHERS, AskedHosts
+from .others import Others
 
 CLASSES, ALL = "classes", "all"
 # For each network and host, isolation of one workload is tested against this many other networks. The number of pairs
@@ -59,6 +64,9 @@ class Groups:
 
     def __init__(self, plan: dict, selection: Selection) -> None:
         self.selection = selection.seeded(plan)
+        # Where all pairs are tested, so are all classes.
+        self.is_bounded = selection.pairs != ALL
+        self.most_others = MOST_OTHERS if self.is_bounded else len(plan["workloads"])
         self.node = {name: one["node"] for name, one in plan["workloads"].items()}
         self.networks = {
             name: {interface["network"] for interface in one["interfaces"]} for name, one in plan["workloads"].items()
@@ -68,6 +76,12 @@ class Groups:
             # One that is attached to a network twice is one workload of it.
             for network, role in dict.fromkeys((end["network"], end["role"]) for end in one["interfaces"]):
                 self.members.setdefault(network, {}).setdefault((one["node"], role), []).append(name)
+        self.roles: dict[str, dict[str, list[str]]] = {}
+        for network, groups in self.members.items():
+            for host, role in groups:
+                self.roles.setdefault(network, {}).setdefault(host, []).append(role)
+        self._others = Others(self.members)
+        self._groups = {network: list(groups.values()) for network, groups in self.members.items()}
         policies = plan.get("policies", {})
         self.alike = {
             name: self._selected_alike(name, policies[name]["selections"]) for name in self.members if name in policies
@@ -92,25 +106,37 @@ class Groups:
             merged.setdefault((source, target, network), []).extend([key] if key else [])
         return [Chosen(*ends, tuple(classes)) for ends, classes in merged.items()]
 
+    def asked_hosts(self, network: str) -> AskedHosts:
+        """Return which hosts of a network ask which."""
+        return AskedHosts(list(self.roles[network]), self.most_others, self.selection.seed, network)
+
+    def sampled(self) -> dict[str, int]:
+        """Return the networks on which hosts ask some of the others only, with the number of their hosts."""
+        return {network: len(hosts) for network, hosts in self.roles.items() if len(hosts) - 1 > self.most_others}
+
     def _questions(self, node: str | None) -> Iterator[tuple]:
-        for network in self.members:
-            within = (*self._within(network), *self._every_workload(network), *self._by_policies(network))
-            for source, target, key in within:
+        networks = [network for network, hosts in self.roles.items() if node is None or node in hosts]
+        for network in networks:
+            within = self._within(network, node), self._every_workload(network), self._by_policies(network, node)
+            for source, target, key in chain(*within):
                 if node in (None, self.node[source]):
                     yield source, target, network, key
-        for one in self.members:
-            yield from self._isolation(one, node)
+        for network in networks:
+            yield from self._isolation(network, node)
 
-    def _within(self, network: str) -> Iterator[tuple]:
-        """One question from each group to each, also within a group that has two members."""
-        groups = self.members[network]
-        for (here, mine), sources in groups.items():
-            for (there, other), targets in groups.items():
-                key = ("network", network, here, mine, there, other)
-                source = self.selection.one_of(sources, *key, "source")
-                others = [name for name in targets if name != source] if sources is targets else targets
-                if others:
-                    yield source, self.selection.one_of(others, *key, "target"), key
+    def _within(self, network: str, node: str | None) -> Iterator[tuple]:
+        """One question from each group to each one of the hosts that its host asks, also within one of two members."""
+        groups, roles, asked = self.members[network], self.roles[network], self.asked_hosts(network)
+        for here in roles if node is None else (node,):
+            places = [(there, other) for there in asked.of(here) for other in roles[there]]
+            for mine in roles[here]:
+                sources = groups[here, mine]
+                for there, other in places:
+                    key = ("network", network, here, mine, there, other)
+                    source, targets = self.selection.one_of(sources, *key, "source"), groups[there, other]
+                    others = [name for name in targets if name != source] if sources is targets else targets
+                    if others:
+                        yield source, self.selection.one_of(others, *key, "target"), key
 
     def _every_workload(self, network: str) -> Iterator[tuple]:
         """Return pairs so that each workload asks another one and is asked by another one, in pseudorandom rings.
@@ -128,62 +154,61 @@ class Groups:
                 if following != name:
                     yield name, following, ("workload", network, following)
 
-    def _by_policies(self, network: str) -> Iterator[tuple]:
+    def _by_policies(self, network: str, node: str | None) -> Iterator[tuple]:
         """One question from each group that policies distinguish to each other one, whatever their hosts are."""
         groups = self.alike.get(network, {})
         names = list(groups)
         for place, mine in enumerate(names):
             targets = names
-            if len(names) > MOST_POLICY_GROUPS:
+            if self.is_bounded and len(names) > MOST_POLICY_GROUPS:
                 step = 1 + self.selection.number("policy", network) % (len(names) - 1)
                 targets = [names[(place + step) % len(names)]]
             for other in targets:
                 key = ("policy", network, mine, other)
                 source = self.selection.one_of(groups[mine], *key, "source")
+                if node not in (None, self.node[source]):
+                    continue
                 if others := [name for name in groups[other] if name != source]:
                     yield source, self.selection.one_of(others, *key, "target"), key
 
     def _isolation(self, network: str, node: str | None) -> Iterator[tuple]:
         """One workload of a network on each host against every other network, on a host that the seed chooses."""
-        hosts = self._sources(network)
-        others = [name for name in self.members if name != network]
-        begin = self.selection.number("others", network) % max(1, len(others))
-        for here, members in hosts.items():
-            if node not in (None, here):
+        begin, count = self.selection.number("others", network), self._others.count(network)
+        most = min(count, MOST_NETWORKS) if self.is_bounded else count
+        others = [self._others.at(network, begin % count + step) for step in range(most)]
+        for here in self.roles[network] if node is None else (node,):
+            members = self._sending(network, here)
+            if not members:
                 continue
             source = self.selection.one_of(members, "isolation", network, here)
-            apart = (name for name in islice([*others[begin:], *others[:begin]], MOST_NETWORKS))
-            for other in (name for name in apart if name not in self.networks[source]):
+            for other in (name for name in others if name not in self.networks[source]):
                 key = ("isolation", network, here, other)
-                groups = list(self.members[other].values())
+                groups = self._groups[other]
                 targets = groups[self.selection.number(*key, "host") % len(groups)]
                 yield source, self.selection.one_of(targets, *key, "target"), other, key
 
-    def _sources(self, network: str) -> dict[str, list[str]]:
-        """Return by host the workloads that may send on a network."""
-        hosts: dict[str, list[str]] = {}
-        for (here, role), members in self.members[network].items():
-            if role != LOCKED_ROLE:
-                hosts.setdefault(here, []).extend(members)
-        return hosts
+    def _sending(self, network: str, host: str) -> list[str]:
+        """Return the workloads of a host that may send on a network."""
+        groups = self.members[network]
+        return [name for role in self.roles[network][host] if role != LOCKED_ROLE for name in groups[host, role]]
 
     def left_out(self) -> list[str]:
         """Return which workloads and networks are not tested, one line for each reason."""
         lines = []
         alone = [name for name, groups in self.members.items() if sum(map(len, groups.values())) == 1]
         if alone:
-            lines.append(f"{_some(alone)}: one workload only, which has no peer on its network")
+            lines.append(f"{some_of(alone)}: one workload only, which has no peer on its network")
         lines += [
             f"policies: {len(groups)} of {len(groups) ** 2} pairs of groups that policies distinguish on {network}"
             for network, groups in self.alike.items()
-            if len(groups) > MOST_POLICY_GROUPS
+            if self.is_bounded and len(groups) > MOST_POLICY_GROUPS
         ]
         others = len(self.members) - 1
-        if others > MOST_NETWORKS:
+        if self.is_bounded and others > MOST_NETWORKS:
             lines.append(f"isolation: each network was tested against {MOST_NETWORKS} of the {others} others")
         return lines
 
 
-def _some(names: list[str]) -> str:
+def some_of(names: list[str]) -> str:
     """Return names for one line."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
