@@ -45,13 +45,15 @@ def matrix(plan: dict, verify: dict, within: Sequence[str] = ()) -> str:
     )
     if within:
         subtitle = f"of all, {subtitle}"
+    if not verify["matrix"]:
+        subtitle += "; a report of so many workloads does not say which"
     drawing.text(24, 56, subtitle, size=12.5, color=FAINT)
     for number, name in enumerate(names):
         color = colors[primary_network(plan["workloads"][name])]
         _label(drawing, left + number * CELL, top, left, top + number * CELL, name, color)
         for column, target in enumerate(names):
             x, y = left + column * CELL, top + number * CELL
-            symbol = verify["matrix"][name][place[target]]
+            symbol = verify["matrix"][name][place[target]] if verify["matrix"] else " "
             drawing.box(
                 x,
                 y,

@@ -158,6 +158,13 @@ def test_slow_answers_fit_into_the_matrix() -> None:
     assert ">130<" in svg and "e+" not in svg
 
 
+def test_a_report_without_a_matrix_has_empty_cells() -> None:
+    """That of many workloads has none."""
+    svg = matrix(PLAN, {**VERIFY, "matrix": {}})
+    assert svg.count(" → ") == len(PLAN["workloads"]) ** 2
+    assert "a report of so many workloads does not say which" in svg
+
+
 def test_the_matrix_of_some_namespaces() -> None:
     namespace = next(iter(PLAN["workloads"])).partition("/")[0]
     cells = re.findall(r"<title>(\S+) → (\S+)</title>", matrix(PLAN, VERIFY, [namespace]))

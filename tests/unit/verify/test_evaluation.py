@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans, host_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.verify import evaluation
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate, unconfirmed
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
@@ -155,6 +156,13 @@ def test_a_host_that_did_not_answer_leaves_its_workloads_untested() -> None:
         "red/r2: 6 addresses not tested, node2 did not answer",
     ]
     assert report["problems"] == ["node2: did not answer"]
+
+
+def test_a_report_of_many_workloads_has_no_matrix(monkeypatch) -> None:
+    monkeypatch.setattr(evaluation, "MOST_IN_MATRIX", 2)
+    report = evaluated(perfect())
+    assert (report["passed"], report["matrix"]) == (True, {})
+    assert report["workloads"] == list(PLAN["workloads"])
 
 
 def test_hosts_with_different_plans_are_a_problem() -> None:

@@ -62,8 +62,9 @@ _value:
     - C(files) are the files C(verify.json), C(verify.txt) and C(plan.json) as O(heddle.ovn.report#module:packed) takes
       them. The plan is that of the hosts (none if no host had one).
     - In C(verify.json), C(networks) has counts by network and family; C(matrix) has one symbol for each target in a row
-      for each source; C(pairs) has every address, with more than 5,000 only what failed or was not tested;
-      C(north_south) has the north-south flows.
+      for each source, and is empty with more than 2,000 workloads; C(pairs) has every address, with more than 5,000
+      only what failed or was not tested; C(north_south) has the north-south flows; C(coverage) has the numbers of
+      tested classes, and in C(left_out) lines about what was not chosen.
     - C(again) has the module's option of the same name for hosts with questions that got no answer and should be asked
       alone.
   type: dict

@@ -25,6 +25,8 @@ FORMAT = 2
 SELF = "-"
 # With more pairs than this, the report lists only those that failed or were not tested.
 MOST_PAIRS = 5000
+# With more workloads than this, the report has no matrix: that would be the square of them, 4 MB here.
+MOST_IN_MATRIX = 2000
 
 
 def evaluate(
@@ -219,7 +221,12 @@ def _by_network(plan: dict, pairs: list[dict]) -> list[dict]:
 
 
 def _matrix(plan: dict, pairs: list[dict]) -> dict[str, str]:
-    """Return a row of symbols for each source, one for each target in the order of the plan; the worst one wins."""
+    """Return a row of symbols for each source, one for each target in the order of the plan; the worst one wins.
+
+    No rows with more than MOST_IN_MATRIX workloads.
+    """
+    if len(plan["workloads"]) > MOST_IN_MATRIX:
+        return {}
     order = list(SYMBOLS)
     worst: dict[tuple[str, str], int] = {}
     for pair in pairs:
