@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/play: which runs use Mitogen's strategy."""
+"""scripts/play: which runs use Mitogen's strategy, and the inventory that they need."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from scripts.stages import PROJECT
 
 
 @pytest.fixture
-def strategy(tmp_path):
+def run(tmp_path):
     """Return a function that runs the script for arguments, with a program that prints the strategy as Ansible."""
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
@@ -23,13 +23,26 @@ def strategy(tmp_path):
         program.chmod(0o755)
 
     def run(*arguments, **environment):
-        cleaned = {name: value for name, value in os.environ.items() if name not in ("MITOGEN", "ANSIBLE_STRATEGY")}
+        left_out = ("MITOGEN", "ANSIBLE_STRATEGY", "ANSIBLE_INVENTORY", "LAB_DIR")
+        cleaned = {name: value for name, value in os.environ.items() if name not in left_out}
         command = [tmp_path / "scripts" / "play", *arguments]
-        return subprocess.run(
-            command, env={**cleaned, **environment}, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        return subprocess.run(command, env={**cleaned, **environment}, capture_output=True, text=True, check=False)
 
     return run
+
+
+@pytest.fixture
+def strategy(run, tmp_path):
+    """Return a function that runs the script beside a lab and returns the strategy."""
+    (tmp_path / ".lab").mkdir()
+    (tmp_path / ".lab" / "ssh_config").touch()
+
+    def strategy(*arguments, **environment):
+        done = run(*arguments, **environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    return strategy
 
 
 @pytest.mark.parametrize(
@@ -52,3 +65,26 @@ def test_mitogen_where_a_playbook_has_many_tasks(strategy, arguments, expected):
 def test_the_environment_decides(strategy):
     assert strategy("playbooks/site.yml", MITOGEN="0") == "linear"
     assert strategy("playbooks/networks.yml", MITOGEN="1") == "mitogen_linear"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (["-i", "own.yml", "playbooks/site.yml"], {}),
+        (["-iown.yml", "playbooks/site.yml"], {}),
+        (["--inventory=own.yml", "playbooks/site.yml"], {}),
+        (["playbooks/site.yml"], {"ANSIBLE_INVENTORY": "own.yml"}),
+        (["playbooks/site.yml", "--syntax-check"], {}),
+        # On the control node only.
+        (["playbooks/validate.yml"], {}),
+    ],
+)
+def test_no_lab_is_needed_with_an_inventory_or_without_hosts(run, arguments, environment):
+    assert run(*arguments, **environment).returncode == 0
+
+
+@pytest.mark.parametrize("environment", [{}, {"LAB_DIR": "other"}])
+def test_without_a_lab_and_an_inventory_there_is_one_line_with_the_remedy(run, environment):
+    done = run("playbooks/verify.yml", "-e", "x=1", **environment)
+    assert done.returncode == 1
+    assert done.stderr == "There is no lab: start one by 'make lab', or name an inventory of your own: -i FILE\n"
