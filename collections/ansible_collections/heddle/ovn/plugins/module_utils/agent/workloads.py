@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applies a node's workloads: links, ports on the integration bridge, and the wait until OVN reports them up."""
+"""Applies a node's workloads: links, ports on the integration bridge, and the wait until OVN has their flows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Set
 
 from ..bird.reconcile import reconcile_bird
 from ..common.change import Outcome
-from ..common.databases import NORTHBOUND_REMOTE, OPEN_VSWITCH, VSWITCH_REMOTE
+from ..common.databases import OPEN_VSWITCH, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE
 from ..common.plan_format import has_ovn
 from ..netlink import kernel
@@ -125,18 +125,23 @@ def are_up(plan: dict, node: str) -> bool:
         return True
     if _ports(plan, node, "moving_to", frozenset()):
         return False
-    with connected(NORTHBOUND_REMOTE, write=False) as client:
-        return client is not None and not ports_not_up(client, _ports(plan, node, "node", frozenset()))
+    with connected(VSWITCH_REMOTE, write=False) as switch, connected(SOUTHBOUND_REMOTE, write=False) as southbound:
+        if switch is None or southbound is None:
+            return False
+        return not ports_not_up(switch, southbound, _ports(plan, node, "node", frozenset()))
 
 
 def _wait_for_workloads(plan: dict, node: str, timeout: int, refused: Set[str]) -> None:
     ports = _ports(plan, node, "node", refused)
     arriving = _ports(plan, node, "moving_to", refused)
-    if arriving:
-        with connected(VSWITCH_REMOTE, write=True) as client:
-            wait_for_flows(client, arriving, timeout)
-    with connected(NORTHBOUND_REMOTE, write=True) as client:
-        missing = wait_for_ports(client, ports, timeout)
+    with (
+        connected(VSWITCH_REMOTE, write=True) as switch,
+        # The server is silent while it commits what northd made of many networks.
+        connected(SOUTHBOUND_REMOTE, write=True, timeout=max(60.0, timeout)) as southbound,
+    ):
+        if arriving:
+            wait_for_flows(switch, arriving, timeout)
+        missing = wait_for_ports(switch, southbound, ports, timeout)
     if missing:
         raise UserError(
             f"{len(missing)} of {len(ports)} ports are not up after {timeout} s: {', '.join(missing[:10])}; "
