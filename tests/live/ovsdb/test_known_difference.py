@@ -15,7 +15,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent import first_chan
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.comparison_record import ComparisonRecord
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
-from tests.pipeline import EVERYWHERE, layer2, namespace, plan_of, with_gateways
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound as rendered_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
+from tests.pipeline import EVERYWHERE, layer2, layer3, namespace, plan_of, stored, with_gateways, workload
 
 from .network import actions
 from .test_first_changes import BALANCER, SERVICE, Zone, plan
@@ -91,6 +94,61 @@ def test_replaced_workloads_of_this_and_of_another_host(zone):
     assert outcome.changed and not compared
     assert zone.run(then, then) == (Outcome(), False)
     assert not zone.run(then, None, write=False)[0].changed
+
+
+def growing(*networks: str, before: Snapshot | None = None) -> Snapshot:
+    """A state with further networks, each with a workload here; one of them is a Layer3 network."""
+    text = "".join(namespace(one) + layer2(one, "net", "10.1.0.0/24") for one in ("red", "blue")) + SERVICE
+    text += WORKLOAD.format("a", "node1")
+    for name in networks:
+        network = layer3(name, "net", "10.2.0.0/16", 24) if name == "green" else layer2(name, "net", "10.3.0.0/24")
+        text += namespace(name) + network + workload(name, "w", "node1") + SERVICE.replace("red", name)
+    return stored(text, before, hosts=with_gateways("shared"), settings=EVERYWHERE)
+
+
+def with_and_without(network: str) -> tuple[dict, dict]:
+    """The plan without a network, and that with it, in which all else is as before."""
+    before = growing()
+    return build_plan(before), build_plan(growing(network, before=before))
+
+
+@pytest.mark.parametrize("network", ["green", "grey"])
+def test_a_network_comes_and_goes(zone, monkeypatch, network):
+    """With as many networks as there may be here without another limit of ARP."""
+    monkeypatch.setattr(rendered_northbound, "FEW_ROUTERS", 1)
+    first, then = with_and_without(network)
+    zone.settle(first)
+    for former, wanted in ((first, then), (then, first)):
+        outcome, compared = zone.run(wanted, former)
+        assert not compared
+        assert {f"{network}_net", "default"} >= {change.network for change in outcome.changes} >= {f"{network}_net"}
+        assert zone.run(wanted, wanted) == (Outcome(), False)
+        assert not zone.run(wanted, None, write=False)[0].changed
+    found = zone.northbound.dump()
+    zone.apply(then, None)
+    zone.apply(first, None)
+    assert without_numbers(zone.northbound.dump()) == without_numbers(found)
+
+
+def without_numbers(tables: dict) -> dict:
+    return {name: rows for name, rows in tables.items() if name != "NB_Global"}
+
+
+def test_another_limit_of_arp_means_a_comparison_of_everything(zone):
+    first, then = with_and_without("grey")
+    zone.settle(first)
+    outcome, compared = zone.run(then, first)
+    assert compared and "arp-rate-limiter" in str(actions(outcome))
+    assert not zone.run(then, None, write=False)[0].changed
+
+
+def test_rows_of_a_network_that_was_cut_off_are_no_obstacle(zone):
+    first, then = with_and_without("grey")
+    zone.settle(first)
+    zone.apply(then, None)
+    assert not zone.run(then, first)[0].changed
+    assert zone.run(first, then)[0].changed
+    assert not zone.run(first, None, write=False)[0].changed
 
 
 def test_a_plan_that_changes_nothing_here_needs_no_comparison(zone):
@@ -188,10 +246,10 @@ def test_a_run_that_was_cut_off_is_completed(zone, monkeypatch):
     assert (actions(outcome), compared) == ([BALANCER], True)
 
 
-@pytest.mark.parametrize("seed", [20, 21])
-def test_a_host_is_as_its_plan_after_each_of_many_runs(zone, seed):
-    """Objects change at random, and another client damages rows between some of the runs."""
-    chance, tenants = random.Random(seed), Tenants(seed)
+@pytest.mark.parametrize(("seed", "further"), [(20, ()), (21, ()), (22, ("green", "grey")), (23, ("green", "grey"))])
+def test_a_host_is_as_its_plan_after_each_of_many_runs(zone, seed, further):
+    """Objects and further networks come and go at random, and another client damages rows between some of the runs."""
+    chance, tenants = random.Random(seed), Tenants(seed, further)
     former = tenants.plan()
     zone.settle(former)
     short = 0

@@ -17,6 +17,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client i
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.schema import MARKS
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Parent, Row, Scope, reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound as rendered
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.changed_networks import changed_networks
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES, render_northbound
 from tests.pipeline import EVERYWHERE, labelled, layer2, layer3, namespace, stored, with_gateways, workload
@@ -39,10 +40,14 @@ COMMON = (
 
 
 class Tenants:
-    """Workloads, Services and policies that are created, changed and deleted at random."""
+    """Workloads, Services and policies that are created, changed and deleted at random.
 
-    def __init__(self, seed: int) -> None:
+    So are the networks of the tenants `further`, each with a workload.
+    """
+
+    def __init__(self, seed: int, further: tuple[str, ...] = ()) -> None:
         self._random, self._snapshot = random.Random(seed), None
+        self._further, self._there = further, set()
         self._objects: dict[tuple, dict] = {}
         for _each in range(OBJECTS):
             self.change()
@@ -50,6 +55,9 @@ class Tenants:
     def change(self) -> None:
         """Change one object."""
         choice = self._random.choice
+        if self._further and self._random.random() < 0.5:
+            self._there ^= {choice(self._further)}
+            return
         make = choice([self._workload, self._workload, self._service, self._policy])
         place = make, choice(TENANTS), choice("abc")
         if place in self._objects and self._random.random() < 0.3:
@@ -62,6 +70,10 @@ class Tenants:
     def plan(self) -> dict:
         """The next plan; what was allocated before stays."""
         text = COMMON + "".join(f"---\n{json.dumps(found)}\n" for found in self._objects.values())
+        for number, tenant in enumerate(self._further):
+            text += namespace(tenant)
+            if tenant in self._there:
+                text += layer2(tenant, "net", f"10.{10 + number}.0.0/24") + workload(tenant, "w", NODE)
         self._snapshot = stored(text, self._snapshot, hosts=labelled(with_gateways("shared")), settings=SETTINGS)
         return build_plan(self._snapshot)
 
@@ -104,9 +116,11 @@ def everything(server, plan: dict, **options):
     return converge(server, render_northbound(plan, NODE), scope=EVERYTHING, **options)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_rows_are_those_of_a_full_comparison(northbound, seed):
-    tenants = Tenants(seed)
+@pytest.mark.parametrize(("seed", "further"), [(0, ()), (1, ()), (2, ("green", "grey"))])
+def test_rows_are_those_of_a_full_comparison(northbound, monkeypatch, seed, further):
+    # So that no row that is common to all networks changes with their number.
+    monkeypatch.setattr(rendered, "FEW_ROUTERS", 1)
+    tenants = Tenants(seed, further)
     before = tenants.plan()
     everything(northbound, before)
     written = 0

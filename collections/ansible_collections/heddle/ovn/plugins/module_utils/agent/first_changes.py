@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what differs between two plans in endpoints, members, workloads and names, before all else of the new one.
+"""Writes what differs between two plans in endpoints, members, workloads, names, and networks that came or went.
+
+That is before all else of the new plan.
 
 Packets follow a changed endpoint after ovn-northd and ovn-controller have translated it, which they do meanwhile.
 
@@ -28,7 +30,7 @@ from .context import NodeContext
 from .module_runner import KNOWN_ERRORS, connected
 from .plan_file import is_whole
 
-# A change of more networks is no change of a few endpoints; comparing all rows takes about as long then.
+# Comparing all rows takes about as long as a change of more networks.
 _MOST_NETWORKS = 16
 # Seconds that the server may be silent while it reads all rows.
 _READ_TIMEOUT = 60.0

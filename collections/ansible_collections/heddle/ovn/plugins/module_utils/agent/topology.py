@@ -113,8 +113,9 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     With `write` this waits up to `context.timeout` seconds until ovn-northd and ovn-controller have realised a change
     (ovn-architecture(7), "Information Flow"); TimedOut after that. Raises OvsdbError; UserError for an unknown node.
 
-    What differs from `context.former` in endpoints of Services, members of policies and workloads is written before
-    anything else; all rows are compared afterwards, unless `context.record` shows that they were as the former plan.
+    What differs from `context.former` in endpoints of Services, members of policies, workloads and networks that came
+    or went is written before anything else; all rows are compared afterwards, unless `context.record` shows that they
+    were as the former plan.
 
     The host's own chassis first: without it no ovn-controller realises anything. Remote chassis next: northd makes a
     port remote only if its chassis is known to be (OVN, `northd.c`).
