@@ -53,11 +53,11 @@ def test_the_plan_in_check_mode_is_the_plan_after_the_change(database):
         run("resource", check=check, **intent(RED, database)) for check in (True, False, False)
     )
     assert announced["digest"] == written["digest"]
-    assert written["plan"] == again["plan"]
+    assert written["host_plans"] == again["host_plans"] != {}
     assert (announced["changed"], written["changed"], again["changed"]) == (True, True, False)
-    plan = unpack(written["plan"])
-    assert set(plan["networks"]) == {"default", "red_net"}
-    assert (plan["digest"], plan["revision"]) == (written["digest"], written["revision"])
+    plans = [unpack(text) for text in written["host_plans"].values()]
+    assert {name for plan in plans for name in plan["networks"]} == {"default", "red_net"}
+    assert {plan["revision"] for plan in plans} == {written["revision"]}
 
 
 def test_resource_info_shows_ids_keys_and_manifests(database):
