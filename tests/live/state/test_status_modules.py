@@ -6,7 +6,7 @@ import json
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import read
 from tests.live.state.module_run import intent, run
-from tests.pipeline import layer2, namespace, workload
+from tests.pipeline import THREE_NODES, layer2, namespace, workload
 
 SPACE = namespace("red")
 RED = SPACE + layer2("red", "net", "10.0.0.0/24") + workload("red", "w1", "node1")
@@ -112,3 +112,29 @@ def test_definitions_are_kept_as_objects_with_their_ids(database):
     info = run("resource_info", socket=database.remote)
     shown = info["objects"]["NetworkAttachmentDefinition/red/net"]
     assert shown["metadata"]["ownerReferences"][0]["uid"] == info["objects"][NET]["metadata"]["uid"]
+
+
+def test_a_run_that_another_one_has_overtaken_is_noticed(database):
+    first = run("resource", **intent(RED, database))
+    second = run("resource", **intent(RED + workload("red", "w2", "node2"), database))
+    found = {
+        name: run("readiness", socket=database.remote, hosts={}, digest=one["digest"], check=True)["overtaken"]
+        for name, one in {"first": first, "second": second}.items()
+    }
+    assert found == {"first": True, "second": False}
+
+
+def test_a_state_that_was_lost_is_not_replaced_by_an_empty_one(database):
+    """Hosts would get other ids and addresses than they have."""
+    arguments = intent(RED, database)
+
+    def with_plans(deployment: str) -> dict:
+        kept = {"deployment": deployment, "revision": 500}
+        return {name: {**node, "kept_plan": kept if name != "node3" else None} for name, node in THREE_NODES.items()}
+
+    stored = database.dump()
+    refused = run("resource", **{**arguments, "nodes": with_plans("heddle")})
+    assert "the state database is empty, and node1, node2 have plans of deployment heddle" in refused["msg"]
+    assert database.dump() == stored
+    assert run("resource", **{**arguments, "nodes": with_plans("another")})["changed"]
+    assert not run("resource", **{**arguments, "nodes": with_plans("heddle")})["changed"]

@@ -11,6 +11,7 @@ from ansible_collections.heddle.ovn.plugins.filter.node_descriptions import node
 def test_description_of_a_host_that_reported_and_of_one_that_did_not():
     facts = {"chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "kernel_lacks": [], "changed": False,
              "other_addresses": {"eth3": ["203.0.113.11/24"]}, "held_addresses": ["198.18.2.100"],
+             "kept_plan": {"deployment": "heddle", "revision": 7},
              "name_servers": ["198.51.100.53"]}  # fmt: skip
     hostvars = {
         "n1": {
@@ -24,12 +25,13 @@ def test_description_of_a_host_that_reported_and_of_one_that_did_not():
         "n1": {
             "chassis": "c", "gateway": {"bridge": "br-ex"}, "underlay_mtu": 1500, "kernel_lacks": [],
             "other_addresses": {"eth3": ["203.0.113.11/24"]}, "held_addresses": ["198.18.2.100"],
+             "kept_plan": {"deployment": "heddle", "revision": 7},
             "name_servers": ["198.51.100.53"], "encap_ips": ["198.18.1.11"], "addresses": ["198.18.2.11"],
             "labels": {"rack": "a"}, "mesh_neighbours": [], "paths": None, "path_problems": None,
         },
         "n2": {
             "chassis": None, "gateway": None, "underlay_mtu": None, "kernel_lacks": None,
-            "other_addresses": None, "name_servers": None, "held_addresses": [],
+            "other_addresses": None, "name_servers": None, "held_addresses": [], "kept_plan": None,
             "encap_ips": ["198.18.1.12"], "addresses": [], "labels": {}, "mesh_neighbours": [],
             "paths": None, "path_problems": None,
         },

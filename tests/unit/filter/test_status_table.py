@@ -245,6 +245,19 @@ def test_changed_network_is_not_ready_before_hosts_report():
     assert (found["status"], found["reason"]) == ("Unknown", "WaitingForHosts")
     assert "hosts" not in after.objects["UserDefinedNetwork/blue/net"].status
 
+    service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: blue}\nspec: {ports: [{port: 80}]}\n"
+    policy = (
+        "---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: p, namespace: blue}\n"
+        "spec: {podSelector: {}}\n"
+    )
+    used = kept(stored(more, ready))
+    ready = kept(with_readiness(used, reports(used), "2026-01-01T01:00:00Z"))
+    for further in (service, policy):
+        after = with_changes_unconfirmed(ready, stored(more + further, ready), "2026-01-01T02:00:00Z")
+        assert readiness(after) == readiness(ready)
+        found = condition(after.objects["UserDefinedNetwork/blue/net"], "NetworkReady")
+        assert (found["status"], found["reason"]) == ("Unknown", "WaitingForHosts")
+
     moved = stored((TEXT + other).replace("node1", "node2"), ready)
     assert readiness(with_changes_unconfirmed(ready, moved, "2026-01-01T02:00:00Z"))[:2] == (
         "Unknown", "WaitingForHosts",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from pyroute2.netlink.exceptions import NetlinkError
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import context as agent_context
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute
@@ -69,7 +70,7 @@ def test_a_host_as_its_plan_has_the_audit_of_that_plan(host):
     "outcome",
     [
         Outcome((CHANGE,)), Outcome(notes=("egress address 192.0.2.1: no NIC",)), Outcome(refused=(("red_net", "no"),)),
-        NotRecorded("flows"), UserError("no bridge"), OSError(5, "read"),
+        NotRecorded("flows"), UserError("no bridge"), OSError(5, "read"), NetlinkError(16),
     ],
 )  # fmt: skip
 def test_what_differs_or_is_not_recorded_is_for_the_module_zone(host, outcome):

@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gateway, topology, zone
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
@@ -169,3 +170,14 @@ def test_a_new_host_sends_nothing_before_the_address_is_there_and_announced(writ
     node_gateway.claim_addresses(context, before, after, ["192.0.2.100"])
     assert [one[0] for one in written] == ["add", "announce", "flows"]
     assert [one.address for one in written[0][1]] == ["192.0.2.100/32"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_of_a_plan_that_another_run_has_replaced_is_refused(monkeypatch, tmp_path, step):
+    """Else it would take an address from the host that has it by the later plan, and no host would get it."""
+    moving = {**egress_plan("node2"), "revision": 11}
+    hosts = Hosts(monkeypatch, tmp_path, {**egress_plan("node1"), "revision": 12})
+    for node in ("node1", "node2"):
+        with pytest.raises(UserError, match="is newer"):
+            hosts.take(step, node, moving)
+    assert not hosts.seen

@@ -71,13 +71,14 @@ def _paths(name: str, variables: dict, received: dict) -> dict:
 
 def _description(variables: dict) -> dict:
     facts = variables.get("chassis_facts") or variables.get("chassis_described") or {}
-    held = facts.get("held_addresses") or []
+    held, kept = facts.get("held_addresses") or [], facts.get("kept_plan")
     if facts.get("differences"):
         facts = {}
     return {
         **{key: facts.get(key) for key in REPORTED},
         # Not kept by the state: what the host has now.
         "held_addresses": held,
+        "kept_plan": kept,
         "encap_ips": variables["heddle_encap_ips"],
         "addresses": variables.get("heddle_addresses") or [],
         "labels": variables.get("heddle_node_labels") or {},

@@ -95,6 +95,12 @@ planned:
   returned: success
   type: bool
   sample: true
+kept_plan:
+  description: C(deployment) and C(revision) of the plan that the host has; null where it has none.
+  returned: success
+  type: dict
+  sample: {"deployment": heddle, "revision": 7}
+  version_added: 0.5.0
 changes:
   description: The objects that were created, updated and deleted, and their number.
   returned: success

@@ -96,6 +96,12 @@ planned:
   returned: success
   type: bool
   sample: true
+kept_plan:
+  description: As RV(heddle.ovn.chassis#module:kept_plan).
+  returned: success
+  type: dict
+  sample: {"deployment": heddle, "revision": 7}
+  version_added: 0.5.0
 differences:
   description: What M(heddle.ovn.chassis) would change, one object per line, a hundred at most.
   returned: success

@@ -37,6 +37,10 @@ options:
     type: dict
     default: {}
     version_added: 0.5.0
+  digest:
+    description: RV(heddle.ovn.resource#module:digest) of the plan that the hosts got.
+    type: str
+    version_added: 0.5.0
 seealso:
   - module: heddle.ovn.audit
   - module: heddle.ovn.probe_info
@@ -89,6 +93,20 @@ moved_addresses:
   returned: when O(probes) changed the plan
   type: dict
   sample: {}
+overtaken:
+  description:
+    - Whether the stored state makes another plan than O(digest) is of. Another run has changed it in the meantime then,
+      and hosts may have parts of either plan.
+  returned: success
+  type: bool
+  sample: false
+  version_added: 0.5.0
+digest:
+  description: Fingerprint of the plan of the stored state.
+  returned: when there is a state
+  type: str
+  sample: 3b0c44298fc1c149
+  version_added: 0.5.0
 revision:
   description: Revision of the state; grows with every change.
   returned: success

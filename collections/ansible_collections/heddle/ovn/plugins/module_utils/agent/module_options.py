@@ -47,6 +47,7 @@ RESOURCE_ARGUMENTS = {
 READINESS_ARGUMENTS = {
     "hosts": {"type": "dict", "required": True},
     "probes": {"type": "dict", "default": {}},
+    "digest": {"type": "str"},
     **STATE_DATABASE,
 }
 PROBE_INFO_ARGUMENTS = {"node": PLAN_ARGUMENTS["node"], "plan": PLAN_ARGUMENTS["plan"]}

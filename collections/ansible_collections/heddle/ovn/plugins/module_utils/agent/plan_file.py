@@ -30,18 +30,32 @@ def keep_plan(plan: dict, path: str, *, write: bool, kept: dict | None = None) -
         raise
     except UserError:
         kept = {}
-    if kept.get("deployment") == plan["deployment"] and kept.get("revision", 0) > plan["revision"]:
-        raise UserError(
-            f"{path} is newer (revision {kept['revision']}) than this plan (revision {plan['revision']}): "
-            "manifests were applied concurrently, run the playbook again. "
-            "If the state database was recreated, remove the file"
-        )
+    refuse_older(plan, kept, path)
     if kept.get("digest") == plan["digest"] and is_whole(kept):
         return Outcome()
     if write:
         write_file(path, _lines(plan))
     before, after = _counts(kept), _counts(plan)
     return Outcome((Change("file", "update" if kept else "create", "plan", path, "", before, after),))
+
+
+def refuse_older(plan: dict, kept: dict, path: str) -> None:
+    """Raise UserError where the plan that is `kept` in the file is of a later revision of the same deployment."""
+    if kept.get("deployment") == plan["deployment"] and kept.get("revision", 0) > plan["revision"]:
+        raise UserError(
+            f"{path} is newer (revision {kept['revision']}) than this plan (revision {plan['revision']}): "
+            "manifests were applied concurrently, run the playbook again. "
+            "If the state database was recreated, remove the file"
+        )
+
+
+def kept_plan(path: str) -> dict | None:
+    """Return `deployment` and `revision` of the plan in the file; None where there is none that can be read."""
+    try:
+        kept = read_plan_file(path)
+    except UserError:
+        return None
+    return {"deployment": kept["deployment"], "revision": kept["revision"]}
 
 
 def keep_host(host: dict, path: str, *, write: bool) -> Outcome:

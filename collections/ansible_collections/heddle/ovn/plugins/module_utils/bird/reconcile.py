@@ -127,7 +127,9 @@ def _without_include(main: str, places: Places) -> str:
 def _file_changes(places: Places, former: _Files, files: _Files) -> list[Change]:
     changes = []
     if files.templated != former.templated:
-        changes.append(_change("delete", "configuration", places.templated, former.templated, None))
+        # Of the user's part no text, which may have passwords of sessions.
+        before = {"digest": hashlib.sha256(former.templated.encode(errors=_AS_IT_IS)).hexdigest()}
+        changes.append(Change(SUBSTRATE, "delete", "configuration", places.templated, "", before, {}))
     if files.own != former.own:
         action = "delete" if files.own is None else "create" if former.own is None else "update"
         changes.append(_change(action, "configuration", places.own, former.own, files.own))

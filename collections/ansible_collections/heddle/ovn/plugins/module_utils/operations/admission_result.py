@@ -33,8 +33,9 @@ def resource_result(request: Request) -> dict:
     write, plans = not request.check_mode, Plans()
     described = {name: dict(node or {}) for name, node in request.params["nodes"].items()}
     reported = {name: node.pop("held_addresses", ()) for name, node in described.items()}
+    kept = {name: node.pop("kept_plan", None) for name, node in described.items()}
     with state_database(request, write=write) as client:
-        before, after = next_state({**request.params, "nodes": described}, client, write=write, plans=plans)
+        before, after = next_state({**request.params, "nodes": described}, client, write=write, plans=plans, kept=kept)
     outcome, plan = Outcome(state_changes(before, after)), plans.of(after)
     moved = moved_addresses(plans.of(before), plan, reported) if before.revision else {}
     digests, reports = plans.of_hosts(after).digests, request.params["hosts"]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..agent.module_runner import UserError
 from ..api import Problem, unpacked
@@ -25,10 +25,13 @@ from .readiness import changed_places, now, with_changes_unconfirmed
 _BY_NETWORK = (*BY_NETWORK, "egress_firewalls")
 
 
-def next_state(params: dict, client, *, write: bool, plans: Plans | None = None) -> tuple[Snapshot, Snapshot]:
+def next_state(
+    params: dict, client, *, write: bool, plans: Plans | None = None, kept: Mapping[str, dict | None] | None = None
+) -> tuple[Snapshot, Snapshot]:
     """Return the state before and after the module's arguments; with `write` it is stored.
 
-    Raises UserError with all problems of the manifests, one per line.
+    `kept` has the `deployment` and `revision` of the plan that each host has. Raises UserError with all problems of the
+    manifests, one per line.
     """
     moment, plans = now(), plans or Plans()
     try:
@@ -38,6 +41,9 @@ def next_state(params: dict, client, *, write: bool, plans: Plans | None = None)
         raise UserError(str(error)) from error
 
     def decide(before: Snapshot) -> tuple[Snapshot, list[Problem]]:
+        if not before.revision:
+            _refuse_lost_state(params["deployment"], kept or {})
+
         def attempt(unrendered: dict[str, str]) -> tuple[Snapshot, list[Problem]]:
             return admit(
                 before,
@@ -60,6 +66,22 @@ def next_state(params: dict, client, *, write: bool, plans: Plans | None = None)
         raise UserError(f"{len(error.problems)} problem(s), nothing was written:\n{error}") from error
     except ConflictError as error:
         raise UserError(str(error)) from error
+
+
+def _refuse_lost_state(deployment: str, kept: Mapping[str, dict | None]) -> None:
+    """Raise UserError where hosts have plans of a deployment of which an empty database has no state.
+
+    New networks and workloads would get ids and addresses that hosts have others for; and hosts that got nothing for
+    long would take such a plan, while all others would refuse it as older than theirs.
+    """
+    having = sorted(name for name, one in kept.items() if one and one["deployment"] == deployment)
+    if having:
+        names = ", ".join(having[:5]) + (f" and {len(having) - 5} more" if len(having) > 5 else "")
+        raise UserError(
+            f"the state database is empty, and {names} have plans of deployment {deployment}; nothing was written. "
+            "Restore a backup with heddle.ovn.state_restore, or remove /var/lib/heddle/plan.json from these hosts to "
+            "begin anew, with other ids and addresses"
+        )
 
 
 def _rendered(

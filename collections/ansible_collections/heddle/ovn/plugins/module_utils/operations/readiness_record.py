@@ -20,17 +20,21 @@ from .status_view import changes_text, state_view
 def readiness_result(request: Request, plans: Plans | None = None) -> dict:
     """Record the readiness; return what changed, what needs attention, and the files of the report.
 
-    With `probes`, a plan that differs by them is returned as the module `resource` returns one.
+    With `probes`, a plan that differs by them is returned as the module `resource` returns one. `overtaken`: the stored
+    state makes another plan than `digest`, since another run has changed it in the meantime.
     """
     write, plans = not request.check_mode, plans or Plans()
     hosts = request.params["hosts"]
     with state_database(request, write=write) as client:
         before, after = record(client, hosts, request.params["probes"], write=write, plans=plans)
     outcome, view = Outcome(state_changes(before, after)), state_view(after, plans)
+    admitted = request.params.get("digest")
     return {
         **_plan(before, after, plans, hosts),
         "changed": outcome.changed,
         **({"diff": outcome.diff()} if request.diff else {}),
+        "overtaken": bool(admitted and before.revision) and plans.of(before)["digest"] != admitted,
+        **({"digest": plans.of(after)["digest"]} if after.revision else {}),
         "revision": after.revision,
         "changes": changes_text(before, after),
         "attention": status_table(view, hosts, summary=True),

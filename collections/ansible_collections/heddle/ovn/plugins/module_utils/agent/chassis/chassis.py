@@ -32,7 +32,7 @@ from ..egress_nat import known_lacking
 from ..health.health_prober_cgroup import CGROUPS
 from ..internal_ports import await_internal_ports
 from ..module_runner import HOST_FILE, PLAN_FILE, UserError, connected
-from ..plan_file import keep_host
+from ..plan_file import keep_host, kept_plan
 from ..topology import apply_rows
 from .chassis_id import SYSTEM_ID_FILE, identifiers, planned_chassis, restore_chassis_id
 from .name_servers import read_name_servers
@@ -99,6 +99,7 @@ def apply_chassis(params: dict, *, write: bool, encapsulation: str = "") -> tupl
         "held_addresses": held_addresses() if ready else [],
         "name_servers": read_name_servers(),
         "planned": os.path.exists(PLAN_FILE),
+        "kept_plan": kept_plan(PLAN_FILE),
     }
 
 

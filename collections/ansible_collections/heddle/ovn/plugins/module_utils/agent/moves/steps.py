@@ -32,7 +32,7 @@ from ...render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
 from .. import node_gateway, topology
 from ..context import NodeContext
 from ..module_runner import known_node
-from ..plan_file import keep_plan
+from ..plan_file import keep_plan, refuse_older
 from ..zone import PARTS, apply_zone, stored_plan
 from .notices import NoticeSocket, send_notice
 from .outcome import take_outcome
@@ -61,7 +61,7 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
     step. Only these rows, flows that drop and the addresses themselves are written.
     """
     known_node(plan, context.node)
-    stored = stored_plan(context)
+    stored = _stored_plan(context, plan)
     released = released_plan(stored, plan, context.node, moved) if stored else None
     if released is None or released["digest"] == stored["digest"]:
         return Outcome()
@@ -77,6 +77,13 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
     if not outcome.refused:
         send_notice(plan, Notice(RELEASED, context.node))
     return outcome
+
+
+def _stored_plan(context: NodeContext, plan: dict) -> dict | None:
+    """Return the plan that this host has; UserError where it is later than that of the move, which is void then."""
+    stored = stored_plan(context)
+    refuse_older(plan, stored or {}, context.plan_path)
+    return stored
 
 
 def _are_ready(context: NodeContext, plan: dict, moved: Mapping[str, str]) -> bool:
@@ -147,7 +154,7 @@ def take_addresses(
 
     The plan with them is stored.
     """
-    stored = stored_plan(context)
+    stored = _stored_plan(context, plan)
     claimed = claimed_plan(stored, plan, context.node, moved, released) if stored else None
     if claimed is None:
         return None
@@ -166,7 +173,7 @@ def lead_workloads(context: NodeContext, plan: dict, moved: Mapping[str, str]) -
     None where the host has not prepared or has not given up its own addresses, and where only a comparison of all rows
     writes these.
     """
-    stored = stored_plan(context)
+    stored = _stored_plan(context, plan)
     claimed = claimed_plan(stored, plan, context.node, moved) if stored else None
     if claimed is None:
         return None

@@ -121,7 +121,7 @@ class Comparison:
         for part in parts:
             try:
                 outcome += part()
-            except (*KNOWN_ERRORS, OSError) as error:
+            except (*KNOWN_ERRORS, kernel.NetlinkFailure, OSError) as error:
                 problems.append(str(error))
         with contextlib.suppress(*KNOWN_ERRORS, OSError):
             other = other_chassis(self.node, self.plan, VSWITCH_REMOTE)

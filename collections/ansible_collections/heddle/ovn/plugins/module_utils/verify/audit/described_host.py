@@ -15,6 +15,7 @@ from ...agent.plan_file import is_whole
 from ...agent.topology import is_programmed
 from ...agent.workloads import are_up
 from ...agent.zone import PARTS
+from ...netlink import kernel
 from ...render.services.readiness import has_probes
 from .compare import Comparison
 from .zone_result import missing_services
@@ -46,7 +47,7 @@ def as_planned(node: str, sources: str, path: str = PLAN_FILE) -> dict:
             if not _is_applied(context, plan):
                 return {}
         found = Comparison(plan, node).summary(written=frozenset(), chassis=False)
-    except (NotRecorded, *KNOWN_ERRORS, OSError):
+    except (NotRecorded, *KNOWN_ERRORS, kernel.NetlinkFailure, OSError):
         return {}
     if found["drift"] or found["problems"] or found["stopped"] or missing_services(plan):
         return {}
