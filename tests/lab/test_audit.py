@@ -99,10 +99,11 @@ def test_whatever_is_removed_by_hand_comes_back_with_the_next_run(lab, service):
             "ip -n red_red1 route del 10.96.0.0/16",
         ):
             lab.ssh("node1", *command.split())
-        # The daemon of the mesh stops with the service, and is started by a task of its own.
-        tasks = {"start": 1, "stop": 2}[service]
+        # The daemon of the mesh stops with the service; each of them is started by a task of its own.
+        tasks = {"start": 1, "stop": 3}[service]
         assert lab.play("networks.yml").changed == {"localhost": 0, "node1": tasks, "node2": 0, "node3": 0}
         assert what_is_on_node1(lab) == before
+        assert lab.ssh("node1", "heddle-host", "running") == ""
         assert set(lab.play("networks.yml").changed.values()) == {0}
     finally:
         lab.ssh("node1", "systemctl", "start", "heddle-host")

@@ -162,7 +162,8 @@ def test_heddle_host_shows_and_repairs_drift(lab):
     assert shown.returncode == 1
     assert "169.254.0.4" in shown.stdout
     assert "169.254.0.4" in lab.ssh(NODE, "heddle-host", "apply")
-    assert is_as_planned(lab)
+    assert lab.try_ssh(NODE, "heddle-host", "diff").returncode == 0
+    assert "heddle-host does not run: systemctl start heddle-host" in lab.try_ssh(NODE, "heddle-host", "status").stdout
 
 
 def test_address_that_returns_to_the_uplink_is_migrated_again(lab):

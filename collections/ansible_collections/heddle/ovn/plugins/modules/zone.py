@@ -113,8 +113,9 @@ readiness:
   sample: {"red/web": {"ready": true, "message": ""}}
 stopped_services:
   description:
-    - Services of Heddle that the plan needs and that do not run on this host, by the names of the collection's roles
-      that start them. That of the mesh is one also when its certificate is about to expire.
+    - Services of Heddle that do not run on this host, C(heddle-host) where it is installed and those that the plan
+      needs, by the names of the collection's roles that start them. That of the mesh is one also when its certificate
+      is about to expire.
   returned: success
   type: list
   elements: str

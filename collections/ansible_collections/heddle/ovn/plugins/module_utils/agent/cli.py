@@ -18,6 +18,7 @@ from ..render import render_northbound
 from .context import only_writer
 from .dns_names import dns_names_of, run_dns_names
 from .health.health import DAEMONS, other_chassis, routing, stopped_daemons, stopped_of, stopped_services
+from .health.host_service import UNIT, stopped_host_service
 from .health.probes import readiness_of, run_probes
 from .mesh import mesh_status, run_mesh
 from .metrics.egress_counters import egress_counters
@@ -31,6 +32,8 @@ from .service.service import ERRORS, watch
 from .underlay import known_paths, narrow_paths, run_underlay
 
 EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
+# Seconds for the first step of the service, which compares the whole host with its plan.
+_PATIENCE = 60.0
 
 
 def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None = None) -> int:
@@ -48,6 +51,7 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     metrics.add_argument("--http", action="store_true", help="answer an HTTP request on standard input and output")
     verbs.add_parser("apply", help="bring this host to the plan")
     verbs.add_parser("watch", help="apply, then keep it in place; the service runs this")
+    verbs.add_parser("running", help="wait until the service has started, and report whether it runs")
     mesh = verbs.add_parser("mesh", help="the mesh, on a host with a MeshNetwork")
     mesh.add_argument("action", choices=["status", "run"], help="report connections and peers; run: its service does")
     mesh.add_argument("--json", action="store_true", help="as JSON")
@@ -57,6 +61,8 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
     chosen = parser.parse_args(arguments)
     if chosen.verb == "mesh":
         return _mesh(chosen)
+    if chosen.verb == "running":
+        return _running()
     if chosen.verb in ("apply", "watch"):
         bytecode_cache.keep()
     problems = _problems() if chosen.verb == "status" else []
@@ -89,6 +95,12 @@ def _mesh(chosen: argparse.Namespace) -> int:
     return EXIT_CLEAN
 
 
+def _running() -> int:
+    stopped = stopped_host_service(_PATIENCE)
+    _write_lines("", "\n".join(stopped.values()), sys.stderr)
+    return EXIT_DRIFT if stopped else EXIT_CLEAN
+
+
 def _outcomes(*, write: bool) -> dict[str, Outcome]:
     with only_writer(write=write):
         return {name: part() for name, part in parts(read_host(), write=write).items()}
@@ -115,8 +127,12 @@ def _metrics_text() -> str:
                 differences[name] = len(part().changes)
             except ERRORS:
                 differences[name] = None
-    stopped = stopped_of(plan)
-    units = [unit for _file, _process, unit in (DAEMONS if has_ovn(plan) else ())] + ["bird"] * ("coil" in plan)
+    stopped = {**stopped_of(plan), **stopped_host_service()}
+    units = [
+        UNIT,
+        *(unit for _file, _process, unit in (DAEMONS if has_ovn(plan) else ())),
+        *["bird"] * ("coil" in plan),
+    ]
     daemons = {unit: unit not in stopped for unit in units}
     node = host["node"]
     observed = Observed(

@@ -19,6 +19,7 @@ from ...render.host.mesh import mesh_networks
 from ...render.services.readiness import has_probes
 from ...underlay_daemon.watch import UNDERLAY_REPORT
 from ..chassis.chassis import chassis_id
+from .host_service import stopped_host_service
 
 # Files with the process ids of daemons (ovn-ctl(8), ovs-ctl(8)): file below /run, process, unit of Debian's packages.
 DAEMONS = (
@@ -114,8 +115,14 @@ def stopped_underlay(plan: dict) -> dict[str, str]:
 
 
 def stopped_services(plan: dict) -> dict[str, str]:
-    """Return such lines for the services of Heddle that a plan needs besides heddle-host."""
-    return {**stopped_mesh(plan), **stopped_probes(plan), **stopped_dns_names(plan), **stopped_underlay(plan)}
+    """Return such lines for the services of Heddle: heddle-host, which each host has, and those that a plan needs."""
+    return {
+        **stopped_host_service(),
+        **stopped_mesh(plan),
+        **stopped_probes(plan),
+        **stopped_dns_names(plan),
+        **stopped_underlay(plan),
+    }
 
 
 def _runs(file: Path, process: str, proc: Path) -> bool:

@@ -14,6 +14,7 @@ from ...common.change import Outcome
 from ...netlink.kernel import NetlinkFailure
 from ..context import only_writer
 from ..health.health_check_ports import HealthCheckPorts
+from ..health.host_service import show_running
 from ..module_runner import KNOWN_ERRORS, refusal
 from ..moves.move_state import is_moving
 from .components import PARTS, attached_uplinks, host_version, parts, prober_cgroup, read_host
@@ -49,8 +50,12 @@ def watch(calls: Calls | None = None) -> None:
     Between events, `calls` of Ansible and health checks of Services are answered.
     """
     reconciler = Reconciler(Events(calls=calls, health_checks=HealthCheckPorts(say)))
-    while True:
-        reconciler.step()
+    with contextlib.ExitStack() as held:
+        running = False
+        while True:
+            reconciler.step()
+            # After a step: a service that fails in its first one, again and again, never counts as running.
+            running = running or show_running(held)
 
 
 class Reconciler:

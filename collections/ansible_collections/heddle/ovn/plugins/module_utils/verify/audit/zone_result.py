@@ -11,6 +11,7 @@ from ...agent.certificates import lasts
 from ...agent.comparison_record import ComparisonRecord
 from ...agent.context import only_writer
 from ...agent.health.health import stopped_dns_names, stopped_mesh, stopped_probes, stopped_underlay
+from ...agent.health.host_service import stopped_host_service
 from ...agent.health.probes import first_readiness
 from ...agent.module_options import ZONE_PARTS
 from ...agent.module_runner import Request, load_host_plan, load_plan, node_context, refusal, result
@@ -23,6 +24,8 @@ from ...render.host.mesh import mesh_networks
 from ...render.services.readiness import has_probes
 from .compare import EVERYTHING, Comparison
 
+# Seconds for the first step of a service that was restarted just now, as with a new program.
+_PATIENCE = 10.0
 _HANDOVER = {"prepare": prepare_addresses, "release": release_addresses, "claim": claim_addresses}
 
 
@@ -79,7 +82,7 @@ def _marked(*, move: bool) -> Iterator[None]:
 
 
 def missing_services(plan: dict) -> list[str]:
-    """Return which services of Heddle the plan needs and the host lacks, by the names of their roles.
+    """Return which services of Heddle the host lacks, heddle-host among them, by the names of their roles.
 
     That of the mesh counts as lacking also when its certificate is about to expire: the role makes a new one.
     """
@@ -89,5 +92,6 @@ def missing_services(plan: dict) -> list[str]:
         "probes": stopped_probes(plan),
         "dns_names": stopped_dns_names(plan),
         "underlay": stopped_underlay(plan),
+        "host": stopped_host_service(_PATIENCE),
     }
     return [name for name, missing in stopped.items() if missing]
