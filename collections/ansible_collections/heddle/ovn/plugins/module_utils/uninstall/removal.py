@@ -13,7 +13,7 @@ from ..agent.service.components import read_plan
 from ..common.change import Outcome
 from ..common.databases import STATE_REMOTE
 from ..qemu.instance import read_vms
-from . import host_parts, network
+from . import host_parts, network, saved_state
 from .blockers import blockers
 from .footprint import STATE_DATABASE, VSWITCH_DATABASES
 from .packages import remove_packages
@@ -67,9 +67,14 @@ def _removed(params: dict, before: Before, deployments: list[str], *, write: boo
     outcome += host_parts.restore_sysctls(before, write=write)
     outcome += network.remove_ovn_rows(deployments, before, write=write)
     keep_database = params["databases"] == "keep"
+    # The playbook has backed it up while it ran; stopped, it could not be any more.
+    if write and not keep_database and os.path.exists(_STATE_SOCKET):
+        saved_state.note_saved()
     outcome += host_parts.stop_own_unit("heddle-state", write=write)
     if not keep_database:
         outcome += host_parts.remove_state_database(write=write)
+        if write:
+            saved_state.forget()
     # With their drop-ins, stopped daemons would keep their chassis and their flows.
     outcome += host_parts.remove_own_files(write=write)
     # ovn-controller would make the integration bridge again.
@@ -109,7 +114,7 @@ def _blockers(params: dict, plan: dict, before: Before) -> list[str]:
         workloads=[name for name in here if here[name].get("kind") != "vm"],
         virtual_machines=[name for name, vm in read_vms().items() if vm["owner"] in own],
         remaining=params["remaining"] if state else (),
-        unsaved=state and params["databases"] == "remove" and not os.path.exists(_STATE_SOCKET),
+        unsaved=params["databases"] == "remove" and not os.path.exists(_STATE_SOCKET) and saved_state.is_unsaved(),
         foreign_ports=network.foreign_ports(),
         foreign_bridges=network.foreign_bridges() if before.lacked(VSWITCH_DATABASES) else (),
     )
