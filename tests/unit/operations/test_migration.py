@@ -15,6 +15,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.mo
     moving_to,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.placement import node_of
+from ansible_collections.heddle.ovn.plugins.module_utils.operations import migration
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import record_move, vm_name
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render import (
@@ -160,6 +161,41 @@ def test_migration_without_a_state_database():
     parameters = {"workload": "red/vm", "node": "node2", "state": "started"}
     with pytest.raises(UserError, match="no state database"):
         record_move(parameters, None, write=False)
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """What `record_move` has stored; the state before is a cluster with red/vm on node1."""
+    found = []
+
+    def store(_client, decide, *, write):
+        after, _problems = decide(BEFORE)
+        found.append(after)
+        return BEFORE, after
+
+    monkeypatch.setattr(migration, "store", store)
+    return found
+
+
+@pytest.mark.parametrize("node", ["node2", "node1"])
+def test_a_migration_without_all_hosts_of_the_networks_is_refused_before_it_is_recorded(kept, node):
+    parameters = {"workload": "red/vm", "node": node, "state": "started", "left_out": ["node3", "node1"]}
+    with pytest.raises(UserError, match="leaves out node1, node3, which would go on sending to red/vm at node1") as why:
+        record_move(parameters, object(), write=True)
+    assert "--limit" in str(why.value)
+    assert not kept
+    _before, _after, result = record_move({**parameters, "left_out": []}, object(), write=True)
+    assert result["move"]["pending"] == (node == "node2")
+
+
+def test_hosts_without_the_networks_of_a_workload_may_be_left_out(kept, monkeypatch):
+    plan = build_plan(BEFORE)
+    plan["networks"]["red_net"]["nodes"] = ["node1", "node2"]
+    monkeypatch.setattr(migration, "build_plan", lambda _snapshot: plan)
+    parameters = {"workload": "red/vm", "node": "node2", "state": "started"}
+    assert record_move({**parameters, "left_out": ["node3"]}, object(), write=True)[2]["move"]["pending"]
+    with pytest.raises(UserError, match="leaves out node2, which"):
+        record_move({**parameters, "left_out": ["node2", "node3"]}, object(), write=True)
 
 
 @pytest.mark.parametrize("text", ["vm", "/vm", "red/"])

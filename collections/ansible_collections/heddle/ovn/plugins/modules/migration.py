@@ -35,6 +35,15 @@ options:
     type: str
     choices: [started, finished]
     required: true
+  left_out:
+    description:
+      - Hosts of the inventory that take no part in the run, such as those that C(--limit) leaves out. With
+        O(state=started), the migration is refused when one of them has a network of the workload, since every such host
+        has to apply the plan.
+    type: list
+    elements: str
+    default: []
+    version_added: 0.5.0
 seealso:
   - module: heddle.ovn.virtual_machine
   - module: heddle.ovn.zone

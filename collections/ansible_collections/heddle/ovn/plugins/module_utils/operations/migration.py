@@ -29,6 +29,7 @@ from ..qemu.credentials import forget_key, read_key, use_key
 from ..qemu.qmp import Qmp, QmpAbsent, QmpError
 from ..render.announcement import render_announcements
 from ..render.common.hosting_nodes import hosting_nodes
+from ..render.common.node_network import nodes_of
 from ..store.snapshot import Snapshot
 from .readiness import now, update_reports
 
@@ -36,6 +37,7 @@ STATE_ARGUMENTS = {
     "workload": {"type": "str", "required": True},
     "node": {"type": "str", "required": True},
     "state": {"type": "str", "choices": ["started", "finished"], "required": True},
+    "left_out": {"type": "list", "elements": "str", "default": []},
     **STATE_DATABASE,
 }
 HOST_ARGUMENTS = {
@@ -61,6 +63,8 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
     def decide(before: Snapshot) -> tuple[Snapshot, list]:
         if params["state"] == "started":
             after, result = begin_move(before, params["workload"], params["node"])
+            # Before anything is stored, and also where nothing is pending: the last plan may not be on every host yet.
+            _require_hosts(build_plan(after), params["workload"], result, params["left_out"])
             move.update(result)
         else:
             after = end_move(before, params["workload"], params["node"])
@@ -77,6 +81,21 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
     except MoveRefused as error:
         raise UserError(str(error)) from error
     return before, after, {"move": move, "node": params["node"], "document": pack(build_plan(after))}
+
+
+def _require_hosts(plan: dict, name: str, move: dict, left_out: list[str]) -> None:
+    """Raise MoveRefused when hosts that have a network of the workload take no part in the run.
+
+    They would neither send to both ends nor, afterwards, to the new one.
+    """
+    networks = {one["network"] for one in plan["workloads"].get(name, {}).get("interfaces", ())}
+    missing = sorted({node for network in networks for node in nodes_of(plan, network)}.intersection(left_out))
+    if missing:
+        raise MoveRefused(
+            f"the limit of this run leaves out {', '.join(missing)}, which would go on sending to {name} at "
+            f"{move['from']}; nothing was recorded. Add every host that has its networks to --limit, or run this "
+            "without a limit"
+        )
 
 
 def vm_name(workload: str) -> str:
