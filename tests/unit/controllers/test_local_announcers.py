@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.address_holders import update_users
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import begin_move, end_move
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from tests.pipeline import stored
-from tests.unit.controllers.test_external_services import HOSTS, TENANTS, announced, pool, service
+from tests.unit.controllers.test_external_services import HOSTS, LATE, TENANTS, announced, pool, service
 
 
 def slice_of(name: str, family: int, ports: str, address: str, node: str) -> str:
@@ -56,3 +59,17 @@ def test_with_the_policy_local_a_host_that_answers_at_all_ports_announces():
     other = "{name: dns, port: 53}"
     apart = stored(first + slice_of("all", 4, other, "10.0.0.78", "node2"), after, hosts=HOSTS)
     assert apart.objects["Service/red/web"].status["announcers"] == {"192.0.2.200": "node2"}
+
+
+def test_an_address_whose_endpoint_migrated_is_not_announced_until_the_manifests_are_applied():
+    text = TENANTS.replace("node2", "node2, kind: vm") + pool("192.0.2.200/31")
+    text += service("type: LoadBalancer, externalTrafficPolicy: Local")
+    before = stored(text, hosts=HOSTS)
+    moving, _move = begin_move(before, "red/a", "node3")
+    after = end_move(moving, "red/a", "node3")
+    update_users(before, after, LATE)
+    found = condition(after.objects["Service/red/web"], "Announced")
+    assert (found["status"], found["reason"]) == ("False", "NoLocalEndpoints")
+    assert found["message"] == "192.0.2.200 is at node2, which has no ready endpoint any more: apply the manifests"
+    applied = stored(text, after, hosts=HOSTS)
+    assert condition(applied.objects["Service/red/web"], "Announced")["message"] == "192.0.2.200 by node3"

@@ -78,3 +78,13 @@ def test_a_headless_service_has_as_many_addresses_as_an_answer_holds():
     assert len(chosen) == 2 * MOST_ADDRESSES == len({*chosen})
     # RFC 1035, sections 4.1.1 to 4.1.3; the headers of UDP and IPv6.
     assert MOST_ADDRESSES * (2 + 2 + 2 + 4 + 2 + 16) + 12 + 255 + 4 + 8 + 40 <= 1280
+
+
+@pytest.mark.parametrize("more", [", clusterIP: None", ", ipFamilies: [IPv4]"])
+def test_a_workload_does_not_have_the_name_of_a_service_without_addresses(more):
+    """Else one that is not ready would answer for a headless Service, and be its only endpoint."""
+    text = TEXT.replace("203.203.0.0/16, ", "").replace("['203.203.0.0/16', ", "[") + service_of("a", more)
+    records = records_of(text)
+    assert "a.red.pod.cluster.local" in records
+    assert not {"a.red.svc.cluster.local", "a.red", "a"} & records.keys()
+    assert {"vm.red.svc.cluster.local", "vm.red", "vm"} <= records.keys()

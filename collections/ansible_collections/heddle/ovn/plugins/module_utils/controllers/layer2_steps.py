@@ -27,7 +27,7 @@ from .admission.cluster_limits import shortages
 from .allocation.allocation import allocate
 from .allocation.transit import chosen_transit_subnets
 from .conditions import EPOCH
-from .network.attachment import Attachments
+from .network.attachment import Attachments, unconnected
 from .network.networks import Network, networks, running_workloads
 from .workload.move import arrived, ends, moving_to
 from .workload.placement import node_of
@@ -110,7 +110,12 @@ def drain(
         if node_of(workload) in load:
             load[node_of(workload)] += 1
     upgraded = [node.name for node in targets if version_of(node) == version]
-    candidates = upgraded or [node.name for node in targets]
+    attachments = Attachments(networks(after))
+
+    def candidates(workload: StoredObject) -> list[str]:
+        able = [node.name for node in targets if not any(unconnected(workload, node, attachments))]
+        return [name for name in able if name in upgraded] or able
+
     for workload, network in layer2_workloads(after, set(nodes)):
         name, source = f"{workload.namespace}/{workload.name}", node_of(workload)
         if moving_to(workload) in nodes:
@@ -119,12 +124,12 @@ def drain(
             blockers.append(Blocker("may not be moved (spec.movable is false)",
                                     "name another node in its manifest, or remove it for the time being",
                                     source, network.name, name))  # fmt: skip
-        elif not candidates:
-            blockers.append(Blocker("there is no other node that could take it", "add a node",
+        elif not (able := candidates(workload)):
+            blockers.append(Blocker("there is no other node that could take it", "add a node with its networks",
                                     source, network.name, name))  # fmt: skip
         else:
             pending = moving_to(workload)
-            target = pending if pending in load else min(candidates, key=lambda node: (load[node], node))
+            target = pending if pending in load else min(able, key=lambda node: (load[node], node))
             load[target] += 1
             after.objects[workload.key] = arrived(workload, target)
             moves.append(Move(name, workload.spec["kind"], network.name, source, target))

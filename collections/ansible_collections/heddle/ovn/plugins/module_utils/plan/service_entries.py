@@ -65,16 +65,22 @@ def _endpoint(endpoint: Endpoint) -> dict:
 def headless_entries(snapshot: Snapshot, found: dict[str, Network]) -> dict[str, dict]:
     """Return `headless`: addresses by network, Service and name of the endpoint; nothing without such a Service.
 
-    A Service without a ready endpoint has no name, as in Kubernetes.
+    A Service without a ready endpoint has no addresses, as in Kubernetes, and neither has one that has an address of no
+    family of its network. No workload has the name of such a Service instead.
     """
-    services = [service for service in snapshot.of_kind(SERVICE) if is_headless(service)]
+    services = snapshot.of_kind(SERVICE)
     if not services or not snapshot.settings.get("cluster_domain"):
         return {}
     endpoints = ServiceEndpoints(snapshot, found)
     entries: dict[str, dict] = {}
     for service in services:
-        if addresses := endpoints.addresses(service):
-            entries.setdefault(endpoints.network(service).name, {})[service_owner(service)] = addresses
+        network = endpoints.served(service)
+        if network is None:
+            continue
+        if is_headless(service):
+            entries.setdefault(network.name, {})[service_owner(service)] = endpoints.addresses(service)
+        elif not any(family(text) in network.families for text in cluster_ips(snapshot, service)):
+            entries.setdefault(network.name, {})[service_owner(service)] = {}
     return {"headless": entries} if entries else {}
 
 

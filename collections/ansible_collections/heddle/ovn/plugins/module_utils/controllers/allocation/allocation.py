@@ -20,6 +20,7 @@ from ..services.local_ports import local_port_pools
 from ..services.node_ports import node_port_pools
 from ..workload.placement import node_of
 from .pools import AllocationFailure, Pool, allocate_pool, numbers, workload_of
+from .provider_addresses import ProviderAddresses
 from .router_addresses import reserved_addresses
 from .transit import choose_transit_subnets, transit_subnet_pool
 from .tunnel_keys import key_ranges
@@ -224,16 +225,17 @@ def _workload_pools(snapshot: Snapshot, found: dict[str, Network], attachments: 
     pools: dict[str, Pool] = {}
     workloads, subnets = running_workloads(snapshot), WorkloadSubnets(snapshot)
     is_kept = _kept_owners(snapshot, workloads)
+    provider = ProviderAddresses(snapshot)
     for network in found.values():
         if network.is_persistent:
             for subnet in workload_subnets(snapshot, network, ""):
-                _address_pool(pools, network, subnet, is_kept)
+                _address_pool(pools, network, subnet, is_kept, provider)
     for workload in workloads:
         node = node_of(workload)
         for one in attachments.of(workload):
             network = one.network
             for subnet in subnets.of(network, node):
-                pool = _address_pool(pools, network, subnet, is_kept)
+                pool = _address_pool(pools, network, subnet, is_kept, provider)
                 pool.owners[one.owner] = workload.key
                 asked = asked_addresses(workload, network, subnet)
                 if asked:
@@ -272,11 +274,17 @@ def _tunnel_ids(pools: dict[str, Pool], network: Network, snapshot: Snapshot) ->
     return pools[name].owners
 
 
-def _address_pool(pools: dict[str, Pool], network: Network, subnet: str, is_kept: Callable[[str], bool]) -> Pool:
+def _address_pool(
+    pools: dict[str, Pool],
+    network: Network,
+    subnet: str,
+    is_kept: Callable[[str], bool],
+    provider: ProviderAddresses,
+) -> Pool:
     name = address_pool(network.name, subnet)
     if name not in pools:
         reserved = reserved_addresses(network, subnet)
-        parts = network.excluded + network.reserved + network.infrastructure
+        parts = [*network.excluded, *network.reserved, *network.infrastructure, *provider.taken_on(network)]
         excluded = [part for part in parts if overlapping(part, subnet)]
         pools[name] = Pool(
             name,

@@ -179,19 +179,25 @@ def _asking(snapshot: Snapshot, attachments: Attachments) -> Iterator[tuple[Stor
 
 def _unconnected(snapshot: Snapshot, attachments: Attachments) -> Iterator[AllocationFailure]:
     """Return the workloads of Localnet networks whose nodes have no mapping for the physical network."""
-    gateways = {node.name: node.spec.get("gateway") for node in snapshot.of_kind("Node")}
+    nodes = {node.name: node for node in snapshot.of_kind("Node")}
     for workload in running_workloads(snapshot):
-        node = node_of(workload)
-        for network in (one.network for one in attachments.of(workload)):
-            gateway = gateways.get(node)
-            if network.topology != "Localnet" or not gateway:
-                continue
-            known = [PHYSICAL_NETWORK, *gateway.get("physical_networks", {})]
-            if network.physical_network not in known:
-                rule = (
-                    f"node {node} has no mapping for the physical network {network.physical_network} of {network.name}"
-                )
-                yield workload.key, rule, f"it has {', '.join(known)}; name others in the inventory and install again"
+        if (node := nodes.get(node_of(workload))) is not None:
+            yield from ((workload.key, *problem) for problem in unconnected(workload, node, attachments))
+
+
+def unconnected(workload: StoredObject, node: StoredObject, attachments: Attachments) -> Iterator[tuple[str, str]]:
+    """Yield rule and remedy for each physical network of a workload that a node has no mapping for."""
+    gateway = node.spec.get("gateway")
+    for network in (one.network for one in attachments.of(workload)):
+        if network.topology != "Localnet" or not gateway:
+            continue
+        known = [PHYSICAL_NETWORK, *gateway.get("physical_networks", {})]
+        if network.physical_network not in known:
+            named = f"the physical network {network.physical_network} of {network.name}"
+            yield (
+                f"node {node.name} has no mapping for {named}",
+                f"it has {', '.join(known)}; name others in the inventory and install again",
+            )
 
 
 def _address_problems(workload: StoredObject, network: Network) -> Iterator[tuple[str, str]]:

@@ -145,13 +145,13 @@ def ingress(service: StoredObject) -> dict:
 
 
 def announcement(
-    service: StoredObject, snapshot: Snapshot, network: Network | None, hosts: Collection[Candidate]
+    service: StoredObject, snapshot: Snapshot, endpoints: ServiceEndpoints, hosts: Collection[Candidate]
 ) -> dict | None:
     """Return the condition Announced of a Service of the type LoadBalancer, None for others.
 
-    `network` is that of the Service, `hosts` are `announcing_hosts`. The condition is about the families that the
-    network has; others are in `Ready`.
+    `hosts` are `announcing_hosts`. The condition is about the families that the network has; others are in `Ready`.
     """
+    network = endpoints.network(service)
     if service.spec.get("type") != LOAD_BALANCER:
         return None
     chosen = service.spec["loadBalancerClass"]
@@ -168,6 +168,11 @@ def announcement(
             return described(ANNOUNCED, FALSE, *_without_address(service, snapshot, version))
         if address not in held:
             return described(ANNOUNCED, FALSE, *_without_host(service, address, snapshot, hosts))
+        # After a migration: addresses move when manifests are applied.
+        is_local = service.spec["externalTrafficPolicy"] == LOCAL
+        if is_local and held[address] not in _answering(endpoints, service, version):
+            message = f"{address} is at {held[address]}, which has no ready endpoint any more: apply the manifests"
+            return described(ANNOUNCED, FALSE, "NoLocalEndpoints", message)
     return described(ANNOUNCED, TRUE, "Announced", ", ".join(f"{one} by {node}" for one, node in held.items()))
 
 

@@ -41,7 +41,7 @@ def update_services(snapshot: Snapshot, now: str) -> None:
             healthCheckNodePort=health_check_port(snapshot, service) or None,
             loadBalancer=ingress(service),
         )
-        announced = announcement(service, snapshot, endpoints.network(service), announcing)
+        announced = announcement(service, snapshot, endpoints, announcing)
         snapshot.objects[service.key] = with_conditions(updated, [ready, *([announced] if announced else [])], now)
     for entry in snapshot.of_kind(ENDPOINT_SLICE):
         ready = described(SERVICE_READY, *_slice_readiness(entry, snapshot))

@@ -12,7 +12,8 @@ from collections.abc import Set
 from dataclasses import replace
 
 from ...store.snapshot import Snapshot, StoredObject
-from ..network.networks import is_pending
+from ..network.attachment import Attachments, unconnected
+from ..network.networks import is_pending, networks
 from .placement import moved, node_of
 
 _STATUS = "moving_to"
@@ -68,6 +69,9 @@ def begin_move(before: Snapshot, name: str, node: str) -> tuple[Snapshot, dict]:
             f"workload {name} is migrating from {here} to {pending}: finish that with to={pending}, or take it back "
             f"with to={here}"
         )
+    lacking = unconnected(workload, before.objects[f"Node/{node}"], Attachments(networks(before)))
+    for rule, remedy in lacking if node != here else ():
+        raise MoveRefused(f"workload {name} cannot run there: {rule}; {remedy}")
     move = {"workload": name, "from": here, "to": pending or node, "pending": pending is not None or node != here}
     if node == here:
         return before, move

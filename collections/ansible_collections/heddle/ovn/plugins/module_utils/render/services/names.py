@@ -28,7 +28,7 @@ def render_names(view: NodeNetwork) -> list[Row]:
     if not domain or not view.is_primary:
         return []
     named = list(_named(view))
-    if not named:
+    if not any(addresses for *_name, addresses in named):
         return []
     columns = {
         "records": _records(named, domain, {(_SERVICE, name) for name in view.headless_services})
@@ -71,22 +71,26 @@ def _records(
 ) -> dict[str, str]:
     """Return addresses by name, and names by address; `endpoints` are Services whose addresses have other names.
 
-    Without `svc` or `pod` a name is that of the Service where a workload has the same one; without a namespace it is
-    left out when several namespaces of the network have it.
+    Without `svc` or `pod` a name is that of the Service where a workload has the same one, also of a Service without
+    addresses; without a namespace it is left out when several namespaces of the network have it.
     """
     records: dict[str, str] = {}
+    silent = {(namespace, name) for kind, namespace, name, addresses in named if kind == _SERVICE and not addresses}
     namespaces: dict[str, set[str]] = {}
     for _kind, namespace, name, _addresses in named:
         namespaces.setdefault(name, set()).add(namespace)
     for kind, namespace, name, addresses in named:
         full, text = f"{name}.{namespace}.{kind}.{domain}", _text(addresses)
-        records[full] = text
+        for address in addresses if (kind, f"{namespace}/{name}") not in endpoints else ():
+            records.setdefault(reverse_name(address), full)
+        if addresses:
+            records[full] = text
+        if (namespace, name) in silent:
+            continue
         records.setdefault(f"{name}.{namespace}.{_SERVICE}.{domain}", text)
         records.setdefault(f"{name}.{namespace}", text)
         if len(namespaces[name]) == 1:
             records.setdefault(name, text)
-        for address in addresses if (kind, f"{namespace}/{name}") not in endpoints else ():
-            records.setdefault(reverse_name(address), full)
     return records
 
 
