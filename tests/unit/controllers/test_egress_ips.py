@@ -108,6 +108,20 @@ def test_a_point_to_point_subnet_has_no_edges():
     assert status_of(after, "one") == ("True", "Assigned")
 
 
+@pytest.mark.parametrize(
+    ("address", "reason"), [("2001:db8::100", "IPFamilyNotOnNetwork"), ("203.0.113.100", "NetworkNotSupported")]
+)
+def test_an_egress_ip_without_an_address_for_a_network_keeps_no_other_from_it(address, reason):
+    """The first by name would be in effect, and the workload would leave with the address of its node."""
+    text = namespace("red") + layer2("red", "net", "10.0.0.0/24") + workload("red", "a", "node1")
+    text += egress_ip("all", address) + egress_ip("shop", "192.0.2.100")
+    after = stored(text, hosts=with_nics(HOSTS))
+    assert status_of(after, "all") == ("False", reason)
+    assert status_of(after, "shop") == ("True", "Assigned")
+    assert build_plan(after)["egress_ips"]["shop"]["workloads"] == {"red_net": ["red/a"]}
+    assert build_plan(after)["egress_ips"]["all"]["workloads"] == {}
+
+
 def test_address_on_another_nic_is_for_the_default_network():
     inside = {"matchLabels": {"kubernetes.io/metadata.name": "plain"}}
     text = egress_ip("plain", "203.0.113.100", "2001:db8:3::100", namespaceSelector=inside)

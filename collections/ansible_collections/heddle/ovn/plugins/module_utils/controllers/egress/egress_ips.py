@@ -102,7 +102,7 @@ def held_on(snapshot: Snapshot, entry: StoredObject) -> dict[str, str]:
 class EgressSelection:
     """The workloads of each EgressIP, by network; `found` are the networks in effect.
 
-    Of several that select a workload and have a host, one is in effect (`precedence.py`).
+    Of several that select a workload and have an address for it on a host, one is in effect (`precedence.py`).
     """
 
     def __init__(self, snapshot: Snapshot, found: dict[str, Network]) -> None:
@@ -116,6 +116,8 @@ class EgressSelection:
         self.elsewhere: dict[str, dict[str, str]] = {}
         # By object the networks of workloads that it selects and that leave with the address of their host.
         self.on_mesh: dict[str, set[str]] = {}
+        # By object the networks of workloads that it selects and has no address for, in the order of the workloads.
+        self.unusable: dict[str, dict[str, None]] = {}
         entries = snapshot.of_kind(EGRESS_IP)
         if not entries:
             return
@@ -128,17 +130,20 @@ class EgressSelection:
         without_host: dict[str, list[StoredObject]] = {}
         network_names: dict[str, str] = {}
         for entry in entries:
-            chosen = namespaces.selected(entry.spec["namespaceSelector"])
-            members = (selected if holders(entry) else without_host).setdefault(entry.name, [])
+            chosen, held = namespaces.selected(entry.spec["namespaceSelector"]), held_on(snapshot, entry)
             for workload in (one for name in chosen for one in by_namespace.get(name, ())):
                 if not matches(entry.spec["podSelector"], workload.labels):
                     continue
                 network = primary_network(workload, attachments)
                 if network is not None and network.is_mesh:
                     self.on_mesh.setdefault(entry.name, set()).add(network.name)
-                elif network is not None:
-                    members.append(workload)
+                elif network is not None and _has_address_for(network, held):
+                    selected.setdefault(entry.name, []).append(workload)
                     network_names[workload_key(workload)] = network.name
+                elif network is not None:
+                    without_host.setdefault(entry.name, []).append(workload)
+                    if held:
+                        self.unusable.setdefault(entry.name, {})[network.name] = None
         self.owners = in_effect(selected, EGRESS_IP_IN_EFFECT)
         self.remembered = remembered(self.owners, without_host, EGRESS_IP_IN_EFFECT)
         for entry in entries:
@@ -152,6 +157,14 @@ class EgressSelection:
     def networks(self, name: str) -> list[str]:
         """Return the networks of the workloads of an EgressIP."""
         return list(self.workloads.get(name, {}))
+
+
+def _has_address_for(network: Network, held: dict[str, str]) -> bool:
+    """Return whether workloads of a network can leave with one of these addresses, which have their NICs.
+
+    Those of user-defined networks leave by the provider bridge only.
+    """
+    return any(family(address) in network.families and (network.is_default or not nic) for address, nic in held.items())
 
 
 def primary_network(workload: StoredObject, attachments: Attachments) -> Network | None:
@@ -185,8 +198,9 @@ def _condition(
     if on_mesh:
         message = f"workloads of a MeshNetwork leave with the address of their host: {', '.join(sorted(on_mesh))}"
         return described(ASSIGNED, FALSE, "NetworkNotSupported", message)
+    names = [*selection.networks(entry.name), *selection.unusable.get(entry.name, ())]
     apart = [address for address, nic in nics.items() if nic]
-    defined = [name for name in selection.networks(entry.name) if not selection.found[name].is_default]
+    defined = [name for name in names if not selection.found[name].is_default]
     if apart and defined:
         # The error of ovn-kubernetes (`getNextHop`).
         message = (
@@ -195,7 +209,7 @@ def _condition(
         )
         return described(ASSIGNED, FALSE, "NetworkNotSupported", message)
     families = {family(address) for address in holders(entry)}
-    lacking = [name for name in selection.networks(entry.name) if families.isdisjoint(selection.found[name].families)]
+    lacking = [name for name in names if families.isdisjoint(selection.found[name].families)]
     if lacking:
         return described(ASSIGNED, FALSE, "IPFamilyNotOnNetwork", f"no address of a family of {', '.join(lacking)}")
     count = sum(map(len, selection.workloads[entry.name].values()))
