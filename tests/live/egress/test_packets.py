@@ -74,9 +74,12 @@ class Host:
         return self.addresses[name][version == 6]
 
 
+@pytest.mark.parametrize("destinations", [["0.0.0.0/0", "::/0"], ["0.0.0.0/0", "10.0.0.0/8", "::/0", "fc00::/7"]],
+                         ids=["outside", "around the routers as well"])  # fmt: skip
 @pytest.mark.parametrize("version", [4, 6])
-def test_outside_sees_the_router(node, version):
-    wanted = plan()
+def test_outside_sees_the_router(node, version, destinations):
+    """Also where destinations contain the addresses of the Egress and its routers, which no tunnel leads to."""
+    wanted = plan(destinations=destinations)
     assert node.apply(wanted).changed
     assert exchange(CLIENT, OUTSIDE, FAR[version]) == node.of(router(), version)
     # Not a client: no external host has a route to it.
@@ -100,7 +103,7 @@ def test_rules_tables_and_tunnels_are_those_of_coil(node):
     wanted = plan(destinations=["0.0.0.0/0", "10.9.0.0/16", "::/0"])
     node.apply(wanted)
     rules = [line.split(":")[0] for line in run(CLIENT, "ip", "rule").splitlines()]
-    assert rules == ["0", "1800", "1900", "2000", "2001", "2002", "2100", "32766", "32767"]
+    assert rules == ["0", "1800", "1850", "1850", "1900", "2000", "2001", "2002", "2100", "32766", "32767"]
     virtual = wanted["egress"]["gateways"][next(iter(wanted["egress"]["gateways"]))]["addresses"]
     tunnel = f"fou4_{socket.inet_aton(virtual[0]).hex()}"
     assert run(CLIENT, "ip", "route", "show", "table", "117").split()[:3] == ["10.9.0.0/16", "dev", tunnel]

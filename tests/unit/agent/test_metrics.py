@@ -70,6 +70,17 @@ def test_pools_have_coils_names():
     assert samples(metrics_text(plan, "node2", Observed()))['coil_controller_max_blocks{pool="default"}'] == 6
 
 
+def test_an_egress_with_several_routers_on_a_host_has_one_count_of_clients():
+    """Of a series that is there twice, node_exporter would take none of the file."""
+    several = EGRESS.replace("spec: {", "spec: {replicas: 5, ", 1)
+    text = namespace("internet", primary=False) + namespace("red", primary=False) + several + CLIENT
+    shown = metrics_text(plan_of(text, hosts=HOSTS), "node2", Observed())
+    lines = [line.rpartition(" ")[0] for line in shown.splitlines()]
+    assert lines.count('coil_egress_client_pod_count{namespace="internet",egress="nat"}') == 1
+    names = [line for line in lines if not line.startswith("#")]
+    assert len({*names}) == len(names)
+
+
 def test_egress_has_coils_names_on_the_host_of_a_router():
     plan = plan_of(
         namespace("internet", primary=False) + namespace("red", primary=False) + EGRESS + CLIENT, hosts=HOSTS

@@ -53,10 +53,14 @@ def contents(folder):
 def test_a_refusal_leaves_all_files_as_they_were(places, refuses, tmp_path, wanted, names):
     for name in names:
         (tmp_path / name).write_bytes(b"# filters of a user's \xff, with a mistake\n")
-    before = contents(tmp_path)
+        (tmp_path / name).chmod(0o640)
+    before, permissions = contents(tmp_path), {path: path.stat().st_mode for path in tmp_path.iterdir()}
     with pytest.raises(BirdError, match="was restored: syntax error"):
         reconcile_bird(wanted, write=True, places=places)
     assert contents(tmp_path) == before
+    # Passwords of sessions may be in the user's part, which only root and BIRD can read.
+    template = tmp_path / "heddle_template.conf"
+    assert not template.exists() or template.stat().st_mode == permissions[template]
 
 
 def test_bytes_of_a_user_stay_and_no_text_of_theirs_is_shown(places, tmp_path):

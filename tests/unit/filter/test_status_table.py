@@ -171,6 +171,13 @@ def test_summary_of_a_silent_host_lists_the_host_once():
     assert good.startswith("Totals")
 
 
+def test_a_path_that_is_too_narrow_is_in_both_tables():
+    before = kept(stored(TEXT))
+    audits = reports(before, node2={"paths": ["node1: 1400 bytes arrive, 1458 are needed"]})
+    for summary in (False, True):
+        assert "node2: node1: 1400 bytes arrive" in status_table(state_view(before), audits, summary=summary)
+
+
 def test_a_stopped_daemon_is_named_with_the_remedy_in_tables_and_stored_status():
     before = kept(stored(TEXT))
     report = {"problems": ["ovn-northd does not run: systemctl start ovn-northd"], "stopped": ["ovn-northd"]}

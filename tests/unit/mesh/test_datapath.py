@@ -234,6 +234,20 @@ def test_sweep_deletes_flows_without_packets():
     assert (made.command, made.match["in_port"]) == (ofproto.OFPFC_ADD, PORT_A)
 
 
+def test_sweep_does_not_bring_back_where_a_workload_was():
+    """The bridge has counted the flow before the workload arrived here, and its answer comes after that."""
+    bridge = Bridge()
+    bridge.frame(A, B, port=PORT_A)
+    flow, _sent = bridge.frame(B, A, tag=TAG)
+    bridge.frame(B, A, port=PORT_B)
+    here = bridge.datapath.where(NETWORK, B)
+    bridge.take()
+    body = [SimpleNamespace(cookie=flow.cookie, match=flow.match, packet_count=4)]
+    bridge.datapath.received(parser.OFPFlowStatsReply(DIALECT, body=body, flags=0), 0)
+    assert bridge.datapath.where(NETWORK, B) == here
+    assert bridge.take() == []
+
+
 def test_a_port_and_a_tunnel_have_a_limit_of_flows(monkeypatch):
     monkeypatch.setattr(datapath, "MOST_FLOWS", 3)
     bridge = Bridge()

@@ -40,10 +40,14 @@ def test_destinations_within_private_ranges_have_a_table_of_their_own(destinatio
 def test_rules_of_a_client():
     plan = plan_of(BASE + egress() + client())
     one = next(one for one in render_egress(plan, "node1") if one.namespace == "red_web")
+    # The way of the tunnels' own packets, also where a router has a public address, or a destination contains it.
+    ends = [f"{end}/{32 if '.' in end else 128}" for tunnel in one.tunnels for end in (tunnel.remote, *tunnel.routers)]
+    assert len(ends) == 4
     assert [(rule.family, rule.priority, rule.table, rule.to) for rule in one.rules] == [
         (4, 1800, 254, "169.254.0.0/16"), (4, 1900, 117, ""), (4, 2000, 254, "10.0.0.0/8"),
         (4, 2001, 254, "172.16.0.0/12"), (4, 2002, 254, "192.168.0.0/16"), (4, 2100, 118, ""),
         (6, 1800, 254, "fe80::/10"), (6, 1900, 117, ""), (6, 2000, 254, "fc00::/7"), (6, 2100, 118, ""),
+        *((4 if "." in end else 6, 1850, 254, end) for end in ends),
     ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans, host_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans, host_plan, merged
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
@@ -65,3 +65,39 @@ def test_a_host_without_a_stored_change_is_named() -> None:
     found = reported_of(APART, stored={**digests, "node2": "another"})
     assert (found["passed"], found["failures"]) == (False, [])
     assert found["problems"] == ["the stored manifests make another plan than node2 has; run heddle.ovn.networks"]
+
+
+# The network `back` is on node2 alone, whose workload is in the parts of the other hosts of its primary network.
+BACK = (
+    "---\napiVersion: k8s.ovn.org/v1\nkind: UserDefinedNetwork\nmetadata: {name: back, namespace: red}\n"
+    "spec: {topology: Layer2, layer2: {role: Secondary, subnets: [10.9.0.0/24]}}\n"
+)
+SHARED = plan_of(
+    namespace("red") + layer2("red", "net", "10.0.0.0/24") + BACK
+    + workload("red", "a", "node1") + workload("red", "b", "node2", "back") + workload("red", "c", "node3"),
+    hosts=nodes("node1", "node2", "node3"),
+)  # fmt: skip
+
+
+def test_a_host_that_does_not_answer_at_all_is_reported_and_the_others_are_tested() -> None:
+    parts = {node: host_plan(SHARED, node) for node in SHARED["nodes"]}
+    assert "red/b" in parts["node1"]["workloads"] and "red_back" not in parts["node1"]["networks"]
+    tested = merged([parts["node1"], parts["node3"]])
+    assert [one["network"] for one in tested["workloads"]["red/b"]["interfaces"]] == ["default", "red_net"]
+    asked = Expectations.of(tested, "node1", {}, EVERY_PAIR)
+    assert {row.network for row in asked.rows} >= {"red_net"}
+
+
+def test_a_workload_of_a_node_that_is_gone_is_not_asked() -> None:
+    """node2 has missed the run without node3."""
+    old = host_plan(SHARED, "node2")
+    hosts = {name: node for name, node in SHARED["nodes"].items() if name != "node3"}
+    workloads = {name: one for name, one in SHARED["workloads"].items() if one["node"] != "node3"}
+    networks = {
+        name: {**one, "nodes": [node for node in one["nodes"] if node in hosts]} if "nodes" in one else one
+        for name, one in SHARED["networks"].items()
+    }
+    later = {**SHARED, "nodes": hosts, "workloads": workloads, "networks": networks, "revision": SHARED["revision"] + 1}
+    found = merged([old, host_plan(later, "node1")])
+    assert found["workloads"].keys() == {"red/a", "red/b"}
+    assert Expectations.of(found, "node1", {}, EVERY_PAIR).rows

@@ -8,9 +8,11 @@ have made a second file of a user's template: its digest is part of it, so that 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+import stat
 from dataclasses import dataclass
 
 from ..common.atomic_file import replace_file
@@ -65,6 +67,8 @@ class _Files:
     own: str | None
     main: str | None
     templated: str | None
+    # Of the user's part: owner, group and permissions, for a restoration. It may have passwords.
+    access: tuple[int, int, int] = (0, 0, 0o600)
 
 
 def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places | None = None) -> Outcome:
@@ -78,7 +82,7 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
     if wanted is None and own is None and templated is None:
         return Outcome()
     main = _read(places.main)
-    former = _Files(own, main, templated)
+    former = _Files(own, main, templated, _access(places.templated))
     mark, text = _completed(wanted, main or "", templated)
     if wanted is not None and main is None:
         change = _change("create", "configuration", places.own, None, text)
@@ -87,7 +91,7 @@ def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places 
         return Outcome((change,))
     is_wanted = wanted is not None
     changed = None if main is None else _with_include(main, places) if is_wanted else _without_include(main, places)
-    files = _Files(text, changed, templated if is_wanted else None)
+    files = _Files(text, changed, templated if is_wanted else None, former.access)
     changes = _file_changes(places, former, files)
     try:
         with Control(places.socket) as control:
@@ -209,13 +213,24 @@ def _read(path: str) -> str | None:
         return None
 
 
+def _access(path: str) -> tuple[int, int, int]:
+    with contextlib.suppress(FileNotFoundError):
+        found = os.stat(path)
+        return found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)
+    return _Files.access
+
+
 def _write(places: Places, files: _Files) -> None:
     """Bring the files to this state: Heddle's first, since bird.conf may refer to it, and what is to go last."""
     wanted = {places.own: files.own, places.templated: files.templated, places.main: files.main}
     for path, text in wanted.items():
         if text is not None and text != _read(path):
-            mode = None if path == places.main else 0o644
+            mode = {places.main: None, places.own: 0o644, places.templated: 0o600}[path]
             replace_file(path, text.encode(errors=_AS_IT_IS), mode=mode, single_writer=True)
+            if path == places.templated:
+                user, group, permissions = files.access
+                os.chown(path, user, group)
+                os.chmod(path, permissions)
     for path in (places.own, places.templated):
         if wanted[path] is None and os.path.exists(path):
             os.unlink(path)

@@ -280,8 +280,11 @@ class Datapath:
             self._send(*(flows.removed(network, key, self._numbers, vxlan) for key in unused))
             for key in unused:
                 self._learned.get(network, {}).get(key.port or key.tunnel, {}).pop(key, None)
+            learned = self._learned.get(network, {})
             for key in used:
-                self._decided(network, key, now)
+                # A flow that was deleted after the bridge had counted it says nothing of where its source is now.
+                if key in learned.get(key.port or key.tunnel, {}):
+                    self._decided(network, key, now)
 
 
 def tunnel_to(gossip, name, own, address):

@@ -217,6 +217,6 @@ def full_table(status: dict, audits: dict, states: dict[str, str]) -> str:
         *_services(status),
         *_routing(audits),
         *table(f"Interfaces of workloads ({len(interfaces)})", interface_head, interfaces),
-        *shortened("Attention", [*_troubles(status, audits), *attention(status["objects"])]),
+        *shortened("Attention", [*_troubles(status, audits), *_paths(audits), *attention(status["objects"])]),
     ]
     return "\n".join(lines)

@@ -140,9 +140,10 @@ def _coil(plan: dict, node: str, observed: Observed) -> Iterator[Sample]:
             yield name, text, {"pool": pool}, one[key]
     workloads = plan.get("egress", {}).get("workloads", {})
     routers = [one for one in workloads.values() if one["node"] == node and "router_of" in one]
-    for one in routers:
-        labels = _egress_labels(one["router_of"])
-        count = sum(one["router_of"] in other.get("egresses", ()) for other in workloads.values())
+    # Once for each Egress: several of its routers may be on this host.
+    for egress in dict.fromkeys(one["router_of"] for one in routers):
+        labels = _egress_labels(egress)
+        count = sum(egress in other.get("egresses", ()) for other in workloads.values())
         yield "coil_egress_client_pod_count", "Clients of an Egress with a router on the host.", labels, count
     for name, client, gateway in _clients(routers, workloads):
         text = "A client of an Egress with a router on the host."

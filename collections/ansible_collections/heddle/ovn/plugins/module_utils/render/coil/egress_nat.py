@@ -34,6 +34,8 @@ _LINK_LOCAL = {4: "169.254.0.0/16", 6: "fe80::/10"}
 # Ranges within a cluster: only destinations that are given expressly are beyond a router there.
 _PRIVATE = {4: ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"), 6: ("fc00::/7",)}
 _LINK_LOCAL_PRIORITY, _NARROW_PRIORITY, _PRIVATE_PRIORITY, _WIDE_PRIORITY = 1800, 1900, 2000, 2100
+# Of Heddle: Coil chooses routers outside of the client's namespace, where the packet is not routed again.
+_TUNNEL_PRIORITY = 1850
 _INBOUND_PRIORITY, _RETURN_PRIORITY = 1000, 2000
 _WORDS = {4: "ip", 6: "ip6"}
 # Flows without affinity are divided into so many parts, each of which has a router.
@@ -145,6 +147,9 @@ def _client(
                 routes.setdefault((table, destination), TunnelRoute(table, destination, tunnel.name))
             choices += _choice(own[version], address, there, gateway["affinity"])
     rules = [rule for version in own for rule in _client_rules(version)]
+    # The kernel looks the way of a tunnel's own packets up again when it has chosen the router: not through the tunnel.
+    ends = dict.fromkeys(end for tunnel in tunnels for end in (tunnel.remote, *tunnel.routers))
+    rules += [EgressRule(family(end), _TUNNEL_PRIORITY, MAIN_TABLE, to=host_route(end)) for end in ends]
     if originating_only:
         rules += [EgressRule(version, _INBOUND_PRIORITY, MAIN_TABLE, fwmark=INBOUND_MARK) for version in own]
     return EgressNamespace(

@@ -34,7 +34,8 @@ def merged(parts: Iterable[dict]) -> dict:
     """Return the plan that hosts have these parts of: all of it but networks that are on none of them.
 
     Where they differ, that of the later revision counts. Entries are in the order of their names, as in a packed plan:
-    what is derived from the result has the same order everywhere.
+    what is derived from the result has the same order everywhere. Where a host is missing, or has an older part, so are
+    interfaces on networks that no part has, and workloads on nodes that the latest plan has no more.
     """
     plan: dict = {}
     for one in sorted(parts, key=itemgetter("revision")):
@@ -46,6 +47,11 @@ def merged(parts: Iterable[dict]) -> dict:
                 plan.setdefault(name, {}).update(content)
             else:
                 plan[name] = content
+    plan["workloads"] = {
+        key: {**one, "interfaces": [end for end in one["interfaces"] if end["network"] in plan["networks"]]}
+        for key, one in plan["workloads"].items()
+        if plan["nodes"].keys() >= {*hosting_nodes(one)}
+    }
     plan |= {name: dict(sorted(plan[name].items())) for name in _CUT & plan.keys()}
     return {**plan, "digest": plan_digest(plan)}
 
