@@ -8,7 +8,6 @@ from ...store.snapshot import Snapshot, StoredObject
 from ..services.cluster_ips import EGRESS
 from ..workload.placement import node_of
 from .egress_routers import egress_of, kernel_lacks
-from .membership import pool_of
 
 
 def selected_egresses(workload: StoredObject) -> list[str]:
@@ -24,14 +23,6 @@ def why_it_lacks_an_egress(snapshot: Snapshot, workload: StoredObject) -> tuple[
         path = egress_path(name.partition("/")[0])
         if egress is None:
             return "EgressNotFound", f"{path}: there is no Egress {name}"
-        own, others = (pool_of(snapshot.objects[f"Namespace/{one}"], snapshot.settings)
-                       for one in (workload.namespace, egress.namespace))  # fmt: skip
-        if bool(own) != bool(others):
-            where = f"namespace {workload.namespace if own else egress.namespace} has the pool {own or others}"
-            return "EgressNotReachable", (
-                f"{path}: {where}, and the other one has none: workloads of pools and those of OVN's networks do not "
-                "reach each other; put both into namespaces with pools, or both into such without"
-            )
         for destination in egress.spec["destinations"]:
             other = holders.setdefault(destination, name)
             if other != name:
