@@ -134,7 +134,7 @@ def test_a_state_that_was_lost_is_not_replaced_by_an_empty_one(database):
 
     stored = database.dump()
     refused = run("resource", **{**arguments, "nodes": with_plans("heddle")})
-    assert "the state database is empty, and node1, node2 have plans of deployment heddle" in refused["msg"]
+    assert "the state database is empty, and hosts have plans of deployment heddle: node1, node2;" in refused["msg"]
     assert database.dump() == stored
     assert run("resource", **{**arguments, "nodes": with_plans("another")})["changed"]
     assert not run("resource", **{**arguments, "nodes": with_plans("heddle")})["changed"]

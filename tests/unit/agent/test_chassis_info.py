@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import chassis
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import HOST_FILE
 from ansible_collections.heddle.ovn.plugins.module_utils.common.databases import VSWITCH_REMOTE
 from tests.module_entry import run_by_ansible, run_module
+from tests.pipeline import plan_of
 
 
 @pytest.mark.skipif(os.path.exists(VSWITCH_REMOTE.removeprefix("unix:")), reason="this machine is a chassis")
@@ -36,3 +39,18 @@ def test_options_that_contradict_each_other_are_an_error(tmp_path):
         physical_networks={"plant": {"bridge": "br a", "uplink": absent}},
     )  # fmt: skip
     assert "bridge br a: choose a name of 1 to 15 letters" in found["msg"]
+
+
+def test_a_host_without_open_vswitch_reports_the_plan_that_it_has(tmp_path, monkeypatch):
+    """By it a state database that was lost is noticed."""
+    stored = tmp_path / "plan.json"
+    monkeypatch.setattr(chassis, "PLAN_FILE", str(stored))
+    monkeypatch.setattr(chassis, "HOST_FILE", str(tmp_path / "host.json"))
+    params = {"name": "node1", "encap_ips": ["198.18.1.11"]}
+
+    def kept():
+        return chassis._without_switch(params, write=False)[1]["kept_plan"]
+
+    assert kept() is None
+    stored.write_text(json.dumps({**plan_of(""), "revision": 7}))
+    assert kept() == {"deployment": plan_of("")["deployment"], "revision": 7}

@@ -76,11 +76,10 @@ def _refuse_lost_state(deployment: str, kept: Mapping[str, dict | None]) -> None
     """
     having = sorted(name for name, one in kept.items() if one and one["deployment"] == deployment)
     if having:
-        names = ", ".join(having[:5]) + (f" and {len(having) - 5} more" if len(having) > 5 else "")
         raise UserError(
-            f"the state database is empty, and {names} have plans of deployment {deployment}; nothing was written. "
-            "Restore a backup with heddle.ovn.state_restore, or remove /var/lib/heddle/plan.json from these hosts to "
-            "begin anew, with other ids and addresses"
+            f"the state database is empty, and hosts have plans of deployment {deployment}: {', '.join(having)}; "
+            "nothing was written. Restore a backup with heddle.ovn.state_restore, or remove /var/lib/heddle/plan.json "
+            "from these hosts to begin anew, with other ids and addresses"
         )
 
 

@@ -20,7 +20,7 @@ from ..controllers.node_conditions import NODE_KINDS, with_nodes, without_nodes
 from ..controllers.policy.admin_policies import ADMIN_KINDS
 from ..controllers.policy.policies import policy_network
 from ..controllers.workload.workload_readiness import record_probes
-from ..render.common.changed_networks import BY_NETWORK, differing_names
+from ..render.common.changed_networks import differing_in_parts, differing_names
 from ..render.common.hosting_nodes import hosting_nodes
 from ..render.common.node_network import is_mesh
 from ..store.snapshot import Snapshot, StoredObject
@@ -202,7 +202,8 @@ def with_changes_unconfirmed(
     old, new = plans.of(before), plans.of(after)
     if old["digest"] == new["digest"]:
         return after
-    changed = changed_networks(old, new) | _of_changed_parts(old, new)
+    firewalls = differing_names(old.get("egress_firewalls", {}), new.get("egress_firewalls", {}))
+    changed = changed_networks(old, new) | differing_in_parts(old, new) | firewalls
     objects = dict(after.objects)
     for entry in after.of_kind(*NODE_KINDS):
         known = before.objects.get(entry.key)
@@ -233,15 +234,6 @@ def update_reports(after: Snapshot, moment: str) -> None:
 def changed_networks(old: dict | None, new: dict) -> set[str]:
     """Return the networks of the plan `new` that hosts render differently from `old`; all when there was no plan."""
     return set(changed_places(old, new))
-
-
-def _of_changed_parts(old: dict, new: dict) -> set[str]:
-    """Return the networks of which Services, policies, firewalls or egress addresses differ between two plans."""
-    parts = (*BY_NETWORK, "egress_firewalls")
-    found = {name for part in parts for name in differing_names(old.get(part, {}), new.get(part, {}))}
-    for name in differing_names(old["egress_ips"], new["egress_ips"]):
-        found |= {network for one in (old, new) for network in one["egress_ips"].get(name, {}).get("workloads", ())}
-    return found
 
 
 def changed_places(old: dict | None, new: dict) -> dict[str, set[str] | None]:

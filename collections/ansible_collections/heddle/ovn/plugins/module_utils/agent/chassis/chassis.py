@@ -131,7 +131,7 @@ def _without_switch(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     return outcome, {
         "chassis": "", "datapath": WITHOUT_SWITCH, "gateway": {}, "underlay_mtu": mtu, "kernel_lacks": lacking,
         "other_addresses": {}, "held_addresses": [], "name_servers": read_name_servers(),
-        "planned": os.path.exists(PLAN_FILE),
+        "planned": os.path.exists(PLAN_FILE), "kept_plan": kept_plan(PLAN_FILE),
     }  # fmt: skip
 
 

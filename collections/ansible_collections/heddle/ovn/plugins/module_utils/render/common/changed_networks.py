@@ -27,15 +27,21 @@ def changed_networks(former: dict, plan: dict, node: str) -> frozenset[str] | No
     found = set(former["networks"].keys() ^ plan["networks"].keys())
     if any(not differing_names(former.get(part, {}), plan.get(part, {})) <= found for part in _WITH_NETWORKS):
         return None
-    found |= {network for part in BY_NETWORK for network in differing_names(former.get(part, {}), plan.get(part, {}))}
+    found |= differing_in_parts(former, plan)
     for name in differing_names(former["workloads"], plan["workloads"]):
         for workloads in (former["workloads"], plan["workloads"]):
             found |= {one["network"] for one in workloads.get(name, {}).get("interfaces", ())}
-    for name in differing_names(former["egress_ips"], plan["egress_ips"]):
-        found |= {network for one in (former, plan) for network in one["egress_ips"].get(name, {}).get("workloads", ())}
     return frozenset(
         name for name in found if any(_has_rows(one["networks"].get(name), node) for one in (former, plan))
     )
+
+
+def differing_in_parts(former: dict, plan: dict) -> set[str]:
+    """Return the networks whose Services, policies or egress addresses differ between two plans."""
+    found = {network for part in BY_NETWORK for network in differing_names(former.get(part, {}), plan.get(part, {}))}
+    for name in differing_names(former["egress_ips"], plan["egress_ips"]):
+        found |= {network for one in (former, plan) for network in one["egress_ips"].get(name, {}).get("workloads", ())}
+    return found
 
 
 def _has_rows(network: dict | None, node: str) -> bool:

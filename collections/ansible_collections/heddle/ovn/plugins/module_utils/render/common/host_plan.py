@@ -34,8 +34,8 @@ def merged(parts: Iterable[dict]) -> dict:
     """Return the plan that hosts have these parts of: all of it but networks that are on none of them.
 
     Where they differ, that of the later revision counts. Entries are in the order of their names, as in a packed plan:
-    what is derived from the result has the same order everywhere. Where a host is missing, or has an older part, so are
-    interfaces on networks that no part has, and workloads on nodes that the latest plan has no more.
+    what is derived from the result has the same order everywhere. Where a host is missing or has an older part, the
+    result lacks interfaces on networks that no part has, and workloads on nodes that the latest plan does not have.
     """
     plan: dict = {}
     for one in sorted(parts, key=itemgetter("revision")):
