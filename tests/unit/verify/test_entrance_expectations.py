@@ -21,6 +21,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
     WORKLOAD_TO_ENTRANCE,
     ExternalFlow,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import (
     PORT,
     SIZE,
@@ -329,6 +330,45 @@ def test_udp_ports_that_lead_elsewhere_are_asked_from_other_networks_only(port):
     own = {("red", "red/web UDP 7654", True, BOTH)} if port == PORT else set()
     other = ("blue", f"red/web UDP {port}", False, BOTH if port == PORT else ())
     assert found == own | {other}
+
+
+@pytest.mark.parametrize("policy, own, foreign", [
+    ("externalTrafficPolicy: Local", {BOTH}, BOTH),
+    # Only the endpoints on the workload's own host answer it, none refuse.
+    ("internalTrafficPolicy: Local", {("red/web1",), ("red/web2",), ()}, BOTH),
+])  # fmt: skip
+def test_cluster_ips_of_services_with_a_policy_local_are_asked(policy, own, foreign):
+    text = CLIENTS.replace("MORE", f", {policy}") + workload("red", "far", "node3")
+    plan = plan_of(text, hosts=with_gateways("shared"))
+    asked = [one for one in external_flows(plan, EXTERNAL, None, Selection(ALL)) if one.kind == TO_CLUSTER_IP]
+    from_red = [one for one in asked if one.source.startswith("red/")]
+    assert {one.source for one in from_red} == {"red/web1", "red/web2", "red/far"}
+    assert {one.responders for one in from_red} == own
+    assert all(one.reach and one.refused == (not one.responders) for one in from_red)
+    assert [(one.reach, one.responders) for one in asked if one.source == "blue/b"] == [(False, foreign)]
+
+
+def test_services_with_endpoints_beyond_their_network_are_named_as_untested():
+    text = CLIENTS.replace("MORE", "").replace("selector: {app: web}, ", "") + (
+        "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
+        "metadata: {name: web-1, namespace: red, labels: {kubernetes.io/service-name: web}}\n"
+        "addressType: IPv4\nports: [{name: '', protocol: UDP, port: 7654}]\n"
+        "endpoints: [{addresses: [198.51.100.7]}]\n"
+    )
+    plan = plan_of(text, hosts=with_gateways("shared"))
+    assert not [one for one in external_flows(plan, EXTERNAL) if one.kind == TO_CLUSTER_IP]
+    line = "workload to cluster IP: not tested for red/web of red_net, which have endpoints beyond their network"
+    assert line in left_out(plan, EXTERNAL)
+
+
+def test_each_external_address_of_a_service_is_asked():
+    text = TEXT.replace("MORE", ", externalIPs: [192.0.2.211, 192.0.2.212]")
+    found = {
+        one.address
+        for one in external_flows(plan_of(text, hosts=with_gateways("shared")), EXTERNAL)
+        if one.kind == HOST_TO_ENTRANCE
+    }
+    assert {"192.0.2.211", "192.0.2.212"} <= found
 
 
 EGRESS_IP = (

@@ -143,6 +143,20 @@ FAILED: 18 addresses, 0 reached, 14 isolated; 0 north-south flows; 4 failed, 0 n
     )
 
 
+@pytest.mark.parametrize(("on", "result"), [("red_net", "failed"), ("blue_net", "isolated")])
+def test_the_answer_of_a_third_workload_is_a_leak_unless_its_network_is_the_sender_s(on, result) -> None:
+    hosts = perfect()
+    seen_by(hosts, "blue/b1", "red/r1", "red_net").update(answered_by="red/r9", answered_on=on)
+    report = evaluated(hosts)
+    (pair,) = [one for one in report["pairs"] if (one["source"], one["target"], one["network"]) == (
+        "blue/b1", "red/r1", "red_net")]  # fmt: skip
+    assert pair["result"] == result
+    assert report["failures"] == ([] if result == "isolated" else [
+        "blue/b1 -> red/r1 10.0.0.3 (network red_net, IPv4): red/r9 answered on red_net, which blue/b1 is not "
+        "attached to"
+    ])  # fmt: skip
+
+
 def test_a_host_that_did_not_answer_leaves_its_workloads_untested() -> None:
     hosts = perfect()
     del hosts["node2"]

@@ -17,7 +17,11 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
     external_flows,
     left_out,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_flow import EXTERNAL_TO_ENTRANCE
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_flow import (
+    EXTERNAL_TO_ENTRANCE,
+    TO_CLUSTER_IP,
+    sender_of,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.frame import tcp_frame, udp_frame
@@ -135,7 +139,7 @@ def test_cluster_ips_are_reached_from_their_network_only() -> None:
     found = plan_of(manifests, hosts=with_gateways("shared"))
     flows = external_flows(found, {}, None, EVERY)
     for name, own in (("red/r2", "red/web"), ("plain/p1", "plain/web")):
-        asked = [one for one in flows if (one.kind, one.workload) == (external_expectations.TO_CLUSTER_IP, name)]
+        asked = [one for one in flows if (one.kind, one.workload) == (TO_CLUSTER_IP, name)]
         assert {(one.target, one.reach) for one in asked} == {
             (f"{name} TCP 80", name == own) for name in ("red/web", "plain/web")
         }
@@ -268,12 +272,13 @@ def test_host_counts_questions_whose_source_was_seen_wrongly_among_those_to_repe
 
 @pytest.mark.parametrize(("heard", "result", "text"), [
     ({}, "failed", "no answer (asked alone 5 times)"),
-    ({("external by web of node1", "red/w", "red_net", "10.0.0.3"): 0.1}, "failed",
+    ({("external by web of node1 192.0.2.1", "red/w", "red_net", "10.0.0.3"): 0.1}, "failed",
      "the packet arrived, its answer did not (asked alone 5 times)"),
-    ({("external by web of node1", "red/w", "red_net", "10.0.0.3"): 1.5}, "not tested",
+    ({("external by web of node1 192.0.2.1", "red/w", "red_net", "10.0.0.3"): 1.5}, "not tested",
      "the packet arrived and was answered 1.5 s later"),
     # The same Service by its IPv6 address is another question.
-    ({("external by web of node1", "red/w", "red_net", "fd00::3"): 1.5}, "failed", "no answer (asked alone 5 times)"),
+    ({("external by web of node1 192.0.2.1", "red/w", "red_net", "fd00::3"): 1.5}, "failed",
+     "no answer (asked alone 5 times)"),
 ])  # fmt: skip
 def test_late_answers_of_any_endpoint_are_no_failure_of_a_service(heard, result, text) -> None:
     one = ExternalFlow(
@@ -299,6 +304,37 @@ def test_arriving_frame_is_a_leak_and_silent_host_is_not_tested() -> None:
     assert fine["result"] == "isolated"
     (silent,) = evaluated(made, [one], found, {}, {"external"})
     assert (silent["result"], silent["text"]) == ("not tested", "node1 did not answer")
+
+
+@pytest.mark.parametrize(("kind", "on", "result"), [
+    (external_expectations.FROM_EXTERNAL, "red_net", "failed"),
+    (external_expectations.FROM_EXTERNAL, "", "isolated"),
+    (external_expectations.FROM_HOST, "blue_net", "failed"),
+    (external_expectations.FROM_HOST, "default", "isolated"),
+])  # fmt: skip
+def test_the_answer_of_a_third_workload_is_a_leak_unless_the_sender_is_in_its_network(kind, on, result) -> None:
+    made = plan()
+    found = external_flows(made, EXTERNAL, None, EVERY)
+    one = next(one for one in found if (one.kind, one.workload, one.reach) == (kind, "red/r1", False))
+    key = (one.source, one.target, one.network, one.address)
+    answered = {key: seen(one, answered_by="blue/b9", answered_on=on)}
+    (row,) = evaluated(made, [one], answered, {}, {"node1", "external"})
+    assert row["result"] == result
+    assert ("blue/b9 answered on" in row["text"]) is (result == "failed")
+
+
+def test_a_datagram_that_reaches_an_endpoint_but_must_not_is_a_leak_without_its_answer() -> None:
+    one = ExternalFlow(
+        EXTERNAL_TO_ENTRANCE, "external", "external", "web of node1", "", "", 4, "192.0.2.1",
+        False, "192.0.2.200 is in no source range", protocol="UDP", port=30000, through="node1",
+        responders=("red/w",),
+    )  # fmt: skip
+    key = (one.source, one.target, one.network, one.address)
+    quiet = {key: seen(one)}
+    heard = {(sender_of(one), "red/w", "red_net", "10.0.0.3"): 0.1}
+    tested = {"node1", "external"}
+    assert [row["result"] for row in evaluated(plan(), [one], quiet, heard, tested)] == ["failed"]
+    assert [row["result"] for row in evaluated(plan(), [one], quiet, {}, tested)] == ["isolated"]
 
 
 @pytest.mark.parametrize("addresses", [("192.0.2.200", "10.0.0.3"), ("2001:db8::200", "fd00:10::3")])

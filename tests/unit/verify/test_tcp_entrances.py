@@ -126,7 +126,7 @@ def test_an_endpoint_answers_over_tcp_with_its_name_and_the_source_that_it_saw(a
     # Where none must answer, an open connection is enough.
     assert ask(row(address, version, port, reach=False)) == {("red/web", ""): None}
     _stopped, ((source, *rest, seconds),), _problems = process.stop(write=True)
-    assert (source, rest) == ("node1 by red/web", ["red/web1", "red_net", address])
+    assert (source, rest) == (f"node1 by red/web {address}", ["red/web1", "red_net", address])
     assert seconds >= 0
 
 

@@ -14,7 +14,7 @@ from collections import Counter
 from ..render.common.host_plan import HostPlans
 from . import external_evaluation
 from .expectations.coverage import coverage
-from .expectations.expectation import Pair, fields_of
+from .expectations.expectation import Pair, fields_of, is_attached
 from .expectations.external_expectations import left_out
 from .expectations.fleet import FleetExpectations
 from .expectations.selection import Selection
@@ -120,6 +120,10 @@ def _evaluated(
     if not pair.reach:
         if reached or arrived:
             return {**found, "result": FAILED, "text": _explained(pair, by, on, arrived, reached)}
+        # Where networks have equal subnets, the workload of an own network that has the address may answer.
+        if on and not is_attached(plan, pair.source, on):
+            text = f"{_named(pair)}: {by} answered on {on}, which {pair.source} is not attached to"
+            return {**found, "result": FAILED, "text": text}
         return {**found, **silence.of_isolated(key, one)}
     if reached and (not pair.mtu or one.get("large")):
         return {**found, "result": REACHED, "text": ""}

@@ -7,8 +7,19 @@ from collections import Counter
 from dataclasses import replace
 
 from ..common.addressing import family
+from ..common.naming import DEFAULT_NETWORK
 from .expectations.expectation import fields_of
-from .expectations.external_flow import KINDS, THROUGH_EGRESS, TO_EXTERNAL, UNSOLICITED, ExternalFlow, sender_of
+from .expectations.external_flow import (
+    FROM_EXTERNAL,
+    FROM_HOST,
+    FROM_VRF,
+    KINDS,
+    THROUGH_EGRESS,
+    TO_EXTERNAL,
+    UNSOLICITED,
+    ExternalFlow,
+    sender_of,
+)
 from .probing.result import FAILED, ISOLATED, NOT_TESTED, REACHED, SYMBOLS, Silence
 
 
@@ -55,7 +66,8 @@ def _evaluated(
     silence: Silence,
 ) -> dict:
     key = (one.source, one.target, one.network, one.address)
-    arrived = key in received
+    # Services get questions by a name of their own, as any of several workloads may answer.
+    arrived = key in received or (sender_of(one), one.family) in received
     late = received.get(key, received.get((sender_of(one), one.family)))
     ends = [one.runner, one.through or plan["workloads"][one.workload]["node"]]
     if not one.protocol and one.target not in plan["workloads"]:
@@ -67,9 +79,11 @@ def _evaluated(
     by, on = found["answered_by"], found["answered_on"]
     reached = (by, on) == (one.target, one.network)
     if not one.reach:
-        if not reached and not arrived:
+        other = not reached and _is_leak(one, on)
+        if not reached and not arrived and not other:
             return _repeatable(one, found, silence.of_isolated(key, found))
         what = "answered" if reached else "got the packet, though no answer came back,"
+        what = f"{by} answered on {on}" if other else what
         return _row(one, FAILED, f"{what} but must not: {one.reason}", found)
     if not reached:
         if by is not None:
@@ -84,6 +98,15 @@ def _evaluated(
         lost = f"packets of {one.mtu} bytes get no answer, small ones do"
         return _repeatable(one, found, silence.of_required(key, lost, one.runner, late))
     return _row(one, REACHED, "", found)
+
+
+def _is_leak(one: ExternalFlow, on: str | None) -> bool:
+    """Return whether an answer on a network is a leak, whatever workload it came from.
+
+    Where networks have equal subnets, another workload may have the address, on a network that the sender is in.
+    """
+    own = {FROM_EXTERNAL: (), FROM_HOST: (DEFAULT_NETWORK,), FROM_VRF: (one.network,)}.get(one.kind)
+    return bool(on) and own is not None and on not in own
 
 
 def _unsolicited(one: ExternalFlow, found: dict) -> dict:

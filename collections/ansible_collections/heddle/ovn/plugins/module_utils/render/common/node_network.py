@@ -194,8 +194,11 @@ def is_of_node(network: dict, service: dict) -> bool:
     As in ovn-kubernetes: with a traffic policy Local, and with endpoints beyond the network's subnets.
     """
     policies = service["internal_traffic_policy"], service.get("external", {}).get("traffic_policy")
-    if "Local" in policies:
-        return True
+    return "Local" in policies or leads_beyond(network, service)
+
+
+def leads_beyond(network: dict, service: dict) -> bool:
+    """Return whether a Service has endpoints beyond its network's subnets."""
     return any(
         not is_within(one["address"], network["subnets"]) for port in service["ports"] for one in port["endpoints"]
     )

@@ -135,6 +135,11 @@ def _ends(plan: dict, name: str, network: str) -> list[dict]:
     return [one for one in plan["workloads"][name]["interfaces"] if one["network"] == network]
 
 
+def is_attached(plan: dict, name: str, network: str) -> bool:
+    """Return whether a workload has an interface on a network by which it may send."""
+    return any(one["role"] != LOCKED_ROLE for one in _ends(plan, name, network))
+
+
 def _has_route(plan: dict, source: str, interface: dict, address: str) -> bool:
     """Return whether both ends are in one subnet, where addresses are those that workloads request (no IPAM)."""
     if plan["networks"][interface["network"]]["subnets"]:

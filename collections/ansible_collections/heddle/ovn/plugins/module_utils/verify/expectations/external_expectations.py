@@ -10,7 +10,7 @@
 | host to workload | on the default network, unless the workload's primary network is another one (`udn-isolation`) |
 | host in VRF to workload | on the VRF's network |
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
-| workload to cluster IP | from its network only; a refusal answers for TCP, and is the only answer without endpoints |
+| workload to cluster IP | see `cluster_ip_expectations.py` |
 | external host, host, workload to entrance | see `entrance_expectations.py` and `entrance_clients.py` |
 | external host to service | never: whatever node it has a route through, services are for hosts and workloads |
 
@@ -30,11 +30,12 @@ from collections.abc import Iterator
 from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE
 from ...render.coil.node_address import node_address
-from ...render.common.node_network import NodeNetwork, is_mesh, is_of_node
+from ...render.common.node_network import NodeNetwork, is_mesh
 from ...render.common.provider import Provider, provider_of
 from ...render.host.links_and_routes import render_host_network
 from ...render.host.mesh_gateway import why_no_gateway
 from ..probing.datagram import PORT
+from .cluster_ip_expectations import ClusterIpFlows
 from .egress_addresses import EgressAddresses
 from .entrance_clients import EntranceClients
 from .entrance_expectations import EntranceFlows
@@ -44,7 +45,6 @@ from .external_flow import (
     FROM_EXTERNAL_TO_SERVICE,
     FROM_HOST,
     FROM_VRF,
-    TO_CLUSTER_IP,
     TO_EXTERNAL,
     TO_OTHER_HOST,
     TO_OWN_HOST,
@@ -52,7 +52,6 @@ from .external_flow import (
     ExternalFlow,
 )
 from .firewall_permissions import FirewallPermissions
-from .others import Others
 from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .pool_flows import pool_flows, through_egress, untested_pools
 from .pools import without_pools
@@ -101,12 +100,16 @@ def external_flows(
 
 
 def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
-    """Return the class of a flow: kind, sender's host, network, target, workload's host, family, expectation."""
+    """Return the class of a flow: kind, sender's host, network, target, workload's host, family, expectation.
+
+    Of a Service, each address and port is a target.
+    """
     if not one.workload:
-        return one.kind, one.runner, "", one.target, one.through, str(one.family), "reach" if one.reach else "not"
+        target = f"{one.target} {one.address}"
+        return one.kind, one.runner, "", target, one.through, str(one.family), "reach" if one.reach else "not"
     workload = plan["workloads"][one.workload]
     network = one.network or next(own["network"] for own in workload["interfaces"] if own["role"] == "primary")
-    target = "" if one.target == one.workload else one.target
+    target = "" if one.target == one.workload else f"{one.target} {one.address}" if one.protocol else one.target
     return one.kind, one.runner, network, target, workload["node"], str(one.family), "reach" if one.reach else "not"
 
 
@@ -150,7 +153,7 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     for name, workload in askers(plan)["workloads"].items():
         for number, interface in default_elsewhere(workload).items():
             lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
-    lines += found.clients.untested()
+    lines += found.cluster_ips.untested() + found.clients.untested()
     return lines + found.firewalls.untested() + found.egress.untested() + untested_pools(plan, external)
 
 
@@ -168,13 +171,13 @@ class _ExternalFlows:
             self.on_node[workload["node"]].append(name)
         able = [name for name, one in plan["nodes"].items() if provider_of(one)]
         self.following = dict(zip(able, [*able[1:], *able[:1]], strict=True))
-        self.with_services = Others(plan.get("services", {}))
+        self.cluster_ips = ClusterIpFlows(self.plan, self.policies, self.entrances)
 
     def from_node(self, node: str) -> Iterator[ExternalFlow]:
         provider = provider_of(self.plan["nodes"][node])
         for name in self.on_node[node]:
             yield from self._to_services(name, provider)
-            yield from self._to_cluster_ips(name)
+            yield from self.cluster_ips.flows(name)
             if provider:
                 yield from self._to_external(name, provider)
                 yield from self._to_hosts(name, node, provider)
@@ -313,41 +316,6 @@ class _ExternalFlows:
                         FROM_VRF, node, in_vrf(node, network), name, name, network, version, address, not refusal,
                         refusal or f"the host has an interface in {network}", mtu=0 if refusal else self._mtu(network),
                     )  # fmt: skip
-
-    def _to_cluster_ips(self, name: str) -> Iterator[ExternalFlow]:
-        """Packets to the Services of the workload's network, and to those of one other network.
-
-        Services with endpoints beyond the network are left out: whether these answer does not depend on the network.
-        So are those of which policies permit some endpoints only, and UDP ports that lead elsewhere than to the port of
-        verify: what listens there need not answer a datagram.
-        """
-        network, node = self._primary(name), self.plan["workloads"][name]["node"]
-        own = self.plan["networks"][network]
-        by_network = self.plan.get("services", {})
-        foreign = [self.with_services.at(network, own["id"])] if self.with_services.count(network) else []
-        for where in [*([network] if network in by_network else []), *foreign]:
-            for service, described in by_network[where].items():
-                if is_of_node(self.plan["networks"][where], described):
-                    continue
-                result = True, f"{service} is a Service of {network}"
-                if where != network:
-                    result = False, f"{service} is a Service of {where}"
-                for address in (one for one in described["addresses"] if family(one) in own["families"]):
-                    for port in (one for one in described["ports"] if one["protocol"] != "SCTP"):
-                        permitted = self.policies.to_endpoints(network, name, family(address), port)
-                        responders = self.entrances.answering(where, port, family(address))
-                        without = not any(family(one["address"]) == family(address) for one in port["endpoints"])
-                        unclear = port["protocol"] == "UDP" and where == network and not (responders or without)
-                        if permitted is None or unclear:
-                            continue
-                        target = f"{service} {port['protocol']} {port['port']}"
-                        refused = (False, "policies permit it to none of the endpoints")
-                        wanted = refused if result[0] and not permitted else result
-                        yield ExternalFlow(
-                            TO_CLUSTER_IP, node, name, target, name, network, family(address), address, *wanted,
-                            protocol=port["protocol"], port=port["port"], responders=responders,
-                            named=bool(responders), refused=without and wanted[0],
-                        )  # fmt: skip
 
     def is_under_policies(self, name: str, service: dict) -> bool:
         """Return whether policies of a workload or of an endpoint decide about packets to a service."""

@@ -73,4 +73,4 @@ def sender_of(flow: ExternalFlow) -> str:
 
     Not as the source itself: its packets to workloads' own addresses are expected not to arrive.
     """
-    return f"{flow.source} by {flow.target}"
+    return f"{flow.source} by {flow.target} {flow.address}"
