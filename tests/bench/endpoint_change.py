@@ -44,7 +44,7 @@ from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 from . import services
 from .clock import processor_time
 from .scenario import SETTINGS, document
-from .servers import NORTHBOUND, SOUTHBOUND, translating
+from .servers import ALLOCATOR, NORTHBOUND, SOUTHBOUND, preloaded, translating
 
 TENANT, NETWORK = "red", "red_net"
 # New connections of a round. That all of them choose one of two endpoints by chance: 1 to 2 ** 15.
@@ -110,8 +110,11 @@ def _since(path: Path, offset: int) -> bytes:
 
 
 @contextlib.contextmanager
-def running_host() -> Iterator[tuple[Host, Server, Server]]:
-    """Run a host's daemons; the values are the host, its Northbound and its Southbound database."""
+def running_host(controller_allocator: str = ALLOCATOR) -> Iterator[tuple[Host, Server, Server]]:
+    """Run a host's daemons; the values are the host, its Northbound and its Southbound database.
+
+    `controller_allocator` is the library that ovn-controller has its malloc(3) from, "" for the C library.
+    """
     tools = make_toolbox()
     with tempfile.TemporaryDirectory(prefix="heddle-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
@@ -125,7 +128,7 @@ def running_host() -> Iterator[tuple[Host, Server, Server]]:
         stack.enter_context(translating(northbound, southbound))
         machine = Host(tools, folder, vswitch)
         stack.callback(lambda: [stop(process) for process in reversed(machine.processes)])
-        machine.start(southbound)
+        machine.start(southbound, preloaded(tools, controller_allocator))
         remotes = {
             "NORTHBOUND_REMOTE": northbound.remote, "SOUTHBOUND_REMOTE": southbound.remote,
             "VSWITCH_REMOTE": vswitch.remote, "SYSTEM_ID_FILE": str(folder / "system-id"),

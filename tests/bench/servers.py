@@ -29,7 +29,7 @@ def served(*databases: str, allocator: str = "") -> Iterator[list[Server]]:
             folder = Path(name) / str(number)
             folder.mkdir()
             schema = STATE_SCHEMA if database == STATE else tools.schema(database)
-            server = Server(tools, folder, database, schema, **_preloaded(tools, allocator))
+            server = Server(tools, folder, database, schema, **preloaded(tools, allocator))
             stack.callback(stop, server.process)
             servers.append(server)
         yield servers
@@ -44,7 +44,7 @@ def translating(
     `allocator` is a library, "" the C library; `threads` an option of ovn-northd.
     """
     tools, remotes = northbound.tools, (f"--ovnnb-db={northbound.remote}", f"--ovnsb-db={southbound.remote}")
-    environment = _preloaded(tools, allocator)
+    environment = preloaded(tools, allocator)
     process = start(tools, northbound.folder, "northd", "ovn-northd", *remotes, threads, environment=environment)
     try:
         wait_for(lambda: northbound.rows("NB_Global") and southbound.rows("SB_Global"), "ovn-northd", process)
@@ -53,7 +53,8 @@ def translating(
         stop(process)
 
 
-def _preloaded(tools: Toolbox, library: str) -> dict[str, str]:
+def preloaded(tools: Toolbox, library: str) -> dict[str, str]:
+    """Return the environment in which a program has its malloc(3) from a library, "" for the C library."""
     return {"LD_PRELOAD": tools.library(library)} if library else {}
 
 

@@ -73,7 +73,7 @@ def test_state_is_restored_after_daemon_restart(lab, how):
     audit_is_clean(lab)
 
 
-@pytest.mark.parametrize("daemon", ["ovn-northd", "ovn-ovsdb-server-sb"])
+@pytest.mark.parametrize("daemon", ["ovn-northd", "ovn-ovsdb-server-sb", "ovn-controller"])
 def test_daemons_with_many_objects_have_their_allocator(lab, daemon):
     """Debian's units start them by a shell script, and a library that is missing is only a line in the journal."""
     running = process(lab, PID_FILES[daemon])

@@ -73,8 +73,8 @@ class Host:
         self._unanswered: deque[tuple[str, list[bytes]]] = deque(maxlen=100)
         self._is_exchanging, self._repetitions = False, 0
 
-    def start(self, southbound: Server) -> None:
-        """Start Open vSwitch and ovn-controller."""
+    def start(self, southbound: Server, environment: dict[str, str] | None = None) -> None:
+        """Start Open vSwitch and ovn-controller, which has a further environment."""
         tools, folder, vswitch = self.tools, self.folder, self.vswitch
         settings = {
             "system-id": "chassis-of-node1", "ovn-remote": southbound.remote, "ovn-encap-type": "geneve",
@@ -92,7 +92,9 @@ class Host:
         options = ("--enable-dummy=override", "--disable-system", vswitch.remote)
         self.processes.append(start(tools, folder, "vswitchd", "ovs-vswitchd", *options))
         wait_for(self.answers, "ovs-vswitchd", self.processes[-1])
-        self.processes.append(start(tools, folder, "controller", "ovn-controller", vswitch.remote))
+        self.processes.append(
+            start(tools, folder, "controller", "ovn-controller", vswitch.remote, environment=environment)
+        )
         wait_for(lambda: southbound.rows("Chassis"), "ovn-controller", self.processes[-1])
         # Otherwise it keeps, for half a minute, ports that are no longer wanted.
         call(self.folder / "controller.ctl", "debug/ignore-startup-delay")

@@ -52,6 +52,7 @@ FOOTPRINTS = {
             HOST_UNIT,
             *(f"{folder}/heddle-running.conf" for folder in _DROP_IN_FOLDERS),
             f"{SYSTEMD}/ovn-controller.service.d/heddle.conf",
+            f"{SYSTEMD}/ovn-controller.service.d/heddle-allocator.conf",
             f"{SYSTEMD}/ovn-northd.service.d/heddle.conf",
             f"{SYSTEMD}/ovn-northd.service.d/heddle-allocator.conf",
             f"{SYSTEMD}/ovn-northd.service.d/heddle-threads.conf",
