@@ -107,7 +107,8 @@ def _isolation(view: NodeNetwork, *, with_prober: bool) -> Chain:
 def _north_south(views: list[NodeNetwork]) -> Chain:
     """The host forwards only replies to workloads, in local gateway mode, besides connections of its own.
 
-    Nor does it forward from the provider network to services: they are for hosts and workloads. What it has translated
+    Nor does it forward from the provider network to services: they are for hosts and workloads; nor from workloads of
+    the default network, which OVN has led to theirs before, and others are for other networks. What it has translated
     to a service itself (`service_rules.py`) is excepted.
 
     Without this, an external host that sends to a workload's address by the host's MAC reaches it, even where the
@@ -130,6 +131,8 @@ def _to_services(view: NodeNetwork) -> list[str]:
             masquerades = [subnet for subnet in view.settings["masquerade_subnets"] if family(subnet) == version]
             rules += [f"{asked} {word} saddr {subnet} accept" for subnet in masquerades]
         rules.append(f"{asked} drop")
+        of_workloads = f'iifname "{management_interface(0)}" {word} daddr {services}'
+        rules += [f"{of_workloads} ct status dnat accept", f"{of_workloads} drop"]
     return rules
 
 
