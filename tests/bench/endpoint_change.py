@@ -30,7 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute, topology
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import follow_ups, northd_recompute, topology
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.comparison_record import ComparisonRecord
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.connection import Connection
@@ -180,6 +180,7 @@ def measure(changes: int, networks: int, *, recorded: bool) -> dict[str, list[fl
     with (
         running_host() as (machine, northbound, _southbound),
         mock.patch.object(northd_recompute, "PENDING_FILE", str(machine.folder / "northd-pending")),
+        mock.patch.object(follow_ups, "FILE", str(machine.folder / "follow-ups.json")),
     ):
         record = ComparisonRecord("bench", str(machine.folder / "compared.json")) if recorded else None
         context = NodeContext("node1", "", write=True, record=record)

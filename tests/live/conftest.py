@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import follow_ups, northd_recompute
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import Client, Unreachable
 
 SCHEMAS = {
@@ -213,6 +213,7 @@ def tools() -> Toolbox:
 def _own_note_of_writes(monkeypatch, tmp_path):
     """Keep what a host notes beside its databases out of this machine's /run."""
     monkeypatch.setattr(northd_recompute, "PENDING_FILE", str(tmp_path / "northd-pending"))
+    monkeypatch.setattr(follow_ups, "FILE", str(tmp_path / "follow-ups.json"))
 
 
 @contextlib.contextmanager

@@ -8,7 +8,13 @@ from unittest import mock
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import first_changes, northd_recompute, topology
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import (
+    first_changes,
+    follow_ups,
+    northd_recompute,
+    service_connections,
+    topology,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.client import OvsdbError
@@ -23,8 +29,9 @@ SERVICE = (
 )
 
 
-def plan(*, ready: bool) -> dict:
-    text = "".join(namespace(one) + layer2(one, "net", "10.1.0.0/24") for one in ("red", "blue")) + SERVICE
+def plan(*, ready: bool, protocol: str = "TCP") -> dict:
+    text = "".join(namespace(one) + layer2(one, "net", "10.1.0.0/24") for one in ("red", "blue"))
+    text += SERVICE.replace("port: 80", f"port: 80, protocol: {protocol}")
     for name, is_ready in (("a", True), ("b", ready)):
         text += (
             "---\napiVersion: heddle.dev/v1\nkind: Workload\n"
@@ -40,8 +47,8 @@ class Zone:
     def __init__(self, northbound) -> None:
         self.northbound = northbound
 
-    def apply(self, wanted: dict, former: dict | None):
-        return topology.apply_topology(NodeContext("node1", "", write=True, former=former), wanted)
+    def apply(self, wanted: dict, former: dict | None, timeout: int = 0):
+        return topology.apply_topology(NodeContext("node1", "", write=True, timeout=timeout, former=former), wanted)
 
     def endpoints(self) -> list[str]:
         rows = self.northbound.rows("Load_Balancer", "name", "vips")
@@ -124,3 +131,25 @@ def test_where_northd_did_not_compute_everything_the_next_run_asks_again(zone, m
         monkeypatch.setattr(northd_recompute, "recompute", lambda notes=notes: Outcome(notes=notes))
         assert zone.apply(plan(ready=True), plan(ready=True)).notes == notes
         assert pending.exists() == bool(notes)
+
+
+@pytest.mark.parametrize("written_first", [True, False])
+def test_connections_that_a_killed_run_has_not_ended_are_ended_by_the_next_one(zone, monkeypatch, written_first):
+    """Load balancers lack the endpoint already, so the next run does not see that one is gone."""
+    ended, notes = [], Path(follow_ups.FILE)
+    before, after = plan(ready=True, protocol="UDP"), plan(ready=False, protocol="UDP")
+    zone.apply(before, None)
+    monkeypatch.setattr(topology, "caught_up", lambda *_words: True)
+    monkeypatch.setattr(service_connections, "call", lambda *_words: None)
+    monkeypatch.setattr(service_connections, "end_connections", lambda _bridge, found: ended.extend(found))
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(topology, "synchronise", mock.Mock(side_effect=KeyboardInterrupt))
+        zone.apply(after, before if written_first else None, timeout=1)
+    assert notes.exists()
+    assert not ended
+    assert not zone.apply(after, after, timeout=1).changed
+    [one] = ended
+    assert (one.port, one.target_port) == (80, 80)
+    assert not notes.exists()
+    zone.apply(after, after, timeout=1)
+    assert ended == [one]

@@ -47,7 +47,7 @@ class Zone:
                 synchronise(client, reader, START_TIMEOUT)
         if northd_recompute.is_needed(second, plan, node):
             northd_recompute.recompute()
-        service_connections.end(service_connections.ended(second))
+        service_connections.end(service_connections.ended(second.changes))
         return first + second
 
     def interface(self, name, network):

@@ -9,7 +9,7 @@ import pytest
 from pyroute2.netlink.exceptions import NetlinkError
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import context as agent_context
-from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import follow_ups, northd_recompute
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.comparison_record import ComparisonRecord, NotRecorded
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import Request, UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
@@ -52,6 +52,7 @@ def host(tmp_path, monkeypatch):
     made = Host(tmp_path / "plan.json")
     monkeypatch.setattr(agent_context, "LOCK_FILE", str(tmp_path / "lock"))
     monkeypatch.setattr(northd_recompute, "PENDING_FILE", str(tmp_path / "northd-pending"))
+    monkeypatch.setattr(follow_ups, "FILE", str(tmp_path / "follow-ups.json"))
     monkeypatch.setattr(described_host, "PARTS", {"topology": made.part, "workloads": made.part})
     monkeypatch.setattr(described_host, "applied_digest", lambda: made.applied)
     monkeypatch.setattr(described_host, "is_programmed", lambda plan, node: made.programmed)
@@ -158,4 +159,11 @@ def test_a_host_whose_northd_has_to_compute_everything_has_something_to_apply(ho
     northd_recompute.begin()
     assert not host.found()
     northd_recompute.end()
+    assert host.found()
+
+
+def test_a_host_on_which_a_run_was_killed_before_it_announced_an_address_has_something_to_apply(host):
+    follow_ups.note(follow_ups.ANNOUNCEMENTS, ["br-provider 192.0.2.100/32"])
+    assert not host.found()
+    follow_ups.done(follow_ups.ANNOUNCEMENTS, ["br-provider 192.0.2.100/32"])
     assert host.found()

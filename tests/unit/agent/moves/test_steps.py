@@ -149,9 +149,9 @@ def written(monkeypatch) -> list:
         return Outcome()
 
     monkeypatch.setattr(node_gateway, "_egress_flows", flows)
-    monkeypatch.setattr(node_gateway, "add_addresses", lambda held: seen.append(("add", [*held])) or made)
+    monkeypatch.setattr(node_gateway, "add_addresses", lambda held, **_more: seen.append(("add", [*held])) or made)
     monkeypatch.setattr(node_gateway, "remove_addresses", lambda lost: seen.append(("remove", [*lost])) or Outcome())
-    monkeypatch.setattr(node_gateway, "_announce", lambda *_words: seen.append(("announce",)))
+    monkeypatch.setattr(node_gateway.announcements, "announce", lambda *words: seen.append(("announce", words[2])))
     monkeypatch.setattr(node_gateway, "_host_network", lambda *_words, **_more: pytest.fail("compares the host"))
     return seen
 
@@ -170,6 +170,7 @@ def test_a_new_host_sends_nothing_before_the_address_is_there_and_announced(writ
     node_gateway.claim_addresses(context, before, after, ["192.0.2.100"])
     assert [one[0] for one in written] == ["add", "announce", "flows"]
     assert [one.address for one in written[0][1]] == ["192.0.2.100/32"]
+    assert written[1][1] == {"breth1 192.0.2.100/32"}
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from functools import partial
 from types import MappingProxyType
 
 from ..common.addressing import host_route
@@ -16,7 +17,6 @@ from ..common.plan_format import has_ovn
 from ..netlink import kernel
 from ..netlink.address_changes import add_addresses, remove_addresses
 from ..netlink.device import read_device_mac
-from ..netlink.protocol.frames import send_frame
 from ..netlink.reconcile import planned_host_network, reconcile_host_network
 from ..openflow.reconcile import planned_flows, reconcile_flows, write_changed_flows
 from ..openflow.switch import Switch
@@ -24,9 +24,7 @@ from ..openflow.trace import SwitchTrace, program_identity, replies_equal
 from ..ovsdb.protocol.client import OvsdbError
 from ..ovsdb.vswitchd import Reconfiguration
 from ..render.common.egress_ips import held_nics
-from ..render.common.handover import announced_addresses
 from ..render.common.provider import provider_of
-from ..render.egress.announcements import announcement, render_egress_announcements
 from ..render.gateway.bridge import render_flood_ports, render_static_macs
 from ..render.gateway.bridge_flows import render_bridge_flows
 from ..render.gateway.egress_flows import render_egress_flows
@@ -38,6 +36,7 @@ from ..render.host.vswitch import TABLES
 from ..render.rehearsal import plan_of_networks
 from ..types.openflow_flow import OWN_COOKIES
 from ..types.ovsdb_row import Row
+from . import announcements
 from .context import NodeContext
 from .host_firewall import apply_firewall
 from .internal_ports import await_internal_ports, internal_ports
@@ -61,7 +60,7 @@ def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
         outcome += _recorded_flows(context, plan)
         outcome += apply_firewall(plan, node, write=write)
     if write:
-        _announce(plan, node, outcome)
+        announcements.announce_noted(plan, node)
         note_applied(plan)
     return outcome
 
@@ -91,9 +90,9 @@ def claim_addresses(context: NodeContext, former: dict, plan: dict, addresses: C
     prefixes, node = {host_route(address) for address in addresses}, context.node
     outcome = Outcome()
     try:
-        held = render_held_addresses(plan, node)
-        outcome += add_addresses(one for one in held if one.address in prefixes)
-        _announce(plan, node, outcome)
+        held = [one for one in render_held_addresses(plan, node) if one.address in prefixes]
+        outcome += add_addresses(held, planned=partial(announcements.note_new, plan, node))
+        announcements.announce(plan, node, announcements.created(outcome.changes))
         outcome += _egress_flows(former, plan, node, removing=True)
         if not held_nics(plan, node).keys().isdisjoint(addresses):
             outcome += _host_network(plan, node, _owner(plan), write=True) + apply_firewall(plan, node, write=True)
@@ -180,7 +179,9 @@ def _host_network(
             f"egress address {address}: this host has no NIC {nic}; run heddle.ovn.networks, which assigns it anew"
             for nic, address in missing.items()
         ]
-        outcome = reconcile_host_network(without_nics(desired, missing), owner=owner, write=write, absent=absent)
+        planned = partial(announcements.note_new, plan, node)
+        desired = without_nics(desired, missing)
+        outcome = reconcile_host_network(desired, owner=owner, write=write, absent=absent, planned=planned)
         return outcome + Outcome(notes=tuple(notes))
     if write:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
@@ -236,27 +237,6 @@ def _flows_of(plan: dict, node: str, *, write: bool, trace: SwitchTrace | None =
         if trace:
             trace.note_ports(switch, bridges)
         return outcome
-
-
-def _announce(plan: dict, node: str, outcome: Outcome) -> None:
-    """Announce the egress addresses that the host has just got, now that packets to them find their flows."""
-    nics = held_nics(plan, node)
-    made = {change.name for change in outcome.changes if (change.kind, change.action) == ("address", "create")}
-    provider = provider_of(plan["nodes"][node])
-    if provider is None:
-        return
-    frames: list[bytes] = []
-    for address in announced_addresses(plan, node):
-        nic = nics.get(address, "")
-        if f"{nic or provider.bridge} {host_route(address)}" not in made:
-            continue
-        if nic:
-            send_frame(nic, announcement(read_device_mac(nic), address))
-        else:
-            frames += render_egress_announcements(plan, node, [address])
-    if frames:
-        with connected(VSWITCH_REMOTE, write=True) as client:
-            Switch(client).send(provider.bridge, provider.uplink, frames)
 
 
 def applied_digest() -> str:

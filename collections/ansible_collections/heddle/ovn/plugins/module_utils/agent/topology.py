@@ -77,7 +77,7 @@ def apply_first_changes(context: NodeContext, plan: dict) -> Outcome | None:
     """
     # Without what a record would make it read before.
     first = FirstChanges(replace(context, record=None), plan, _owner(plan))
-    return first.write(NORTHBOUND_REMOTE, Announcement())
+    return first.write(NORTHBOUND_REMOTE, Announcement(service_connections.note))
 
 
 def await_programmed(context: NodeContext, plan: dict) -> None:
@@ -124,7 +124,8 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
     if not has_ovn(plan):
         return Outcome()
     owner, write = _owner(plan), context.write
-    own, change, first = plan["nodes"][node], Announcement(), FirstChanges(context, plan, owner)
+    own, first = plan["nodes"][node], FirstChanges(context, plan, owner)
+    change = Announcement(service_connections.note)
     was_cut_off = northd_recompute.begin() if write else False
     outcome = first.write(NORTHBOUND_REMOTE, change) or Outcome()
     with connected(VSWITCH_REMOTE, write=write) as client:
@@ -143,9 +144,10 @@ def apply_topology(context: NodeContext, plan: dict) -> Outcome:
         with connected(SOUTHBOUND_REMOTE, write=write, timeout=max(60.0, context.timeout)) as southbound_client:
             chassis = own["chassis"] or ""
             try:
-                if write and context.timeout and (outcome.changed or not caught_up(client, southbound_client, chassis)):
-                    synchronise(client, southbound_client, context.timeout, change.number, chassis=chassis)
-                    outcome += service_connections.end(service_connections.ended(outcome))
+                if write and context.timeout:
+                    if outcome.changed or not caught_up(client, southbound_client, chassis):
+                        synchronise(client, southbound_client, context.timeout, change.number, chassis=chassis)
+                    outcome += service_connections.end_noted()
             finally:
                 # After northd has processed the change: before that it would be for nothing.
                 is_needed = was_cut_off or (write and northd_recompute.is_needed(outcome, plan, context.node))

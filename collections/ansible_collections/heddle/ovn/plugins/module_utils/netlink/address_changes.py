@@ -10,11 +10,14 @@ from ..common.change import Change, Outcome
 from ..types.host_network import HostAddress
 from .handle import HostKernel
 from .reconcile import SUBSTRATE
-from .step import Step, perform
+from .step import Planned, Step, perform
 
 
-def add_addresses(addresses: Iterable[HostAddress]) -> Outcome:
-    """Add addresses that are known to be missing, with the mark; NetlinkError when the kernel refuses one."""
+def add_addresses(addresses: Iterable[HostAddress], *, planned: Planned | None = None) -> Outcome:
+    """Add addresses that are known to be missing, with the mark; NetlinkError when the kernel refuses one.
+
+    `planned` is called with the changes before the first one.
+    """
     with HostKernel() as kernel:
         steps = []
         for one in addresses:
@@ -22,7 +25,7 @@ def add_addresses(addresses: Iterable[HostAddress]) -> Outcome:
                 kernel.add_address, one.device, one.address, deprecated=one.deprecated, prefix_route=one.prefix_route
             )
             steps.append(Step(_change("create", one), write))
-        return perform(steps, write=True)
+        return perform(steps, write=True, planned=planned)
 
 
 def remove_addresses(addresses: Iterable[HostAddress]) -> Outcome:

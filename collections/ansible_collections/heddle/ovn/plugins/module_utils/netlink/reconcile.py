@@ -22,7 +22,7 @@ from .main_table import copies, essentials
 from .policy_rules import forwarding, is_lookup, rule_name, selectors, wanted_rules
 from .protocol.rtnetlink import RT_TABLE_MAIN
 from .reader import DEFAULT_METRIC, HostState, LinkState, comparable, route_state, route_text
-from .step import Step, perform
+from .step import Planned, Step, perform
 from .workload_links import mark
 
 SUBSTRATE = "kernel"
@@ -37,6 +37,7 @@ def reconcile_host_network(
     write: bool,
     absent: Mapping[str, str] = MappingProxyType({}),
     timeout: float = LINK_TIMEOUT,
+    planned: Planned | None = None,
     kernel: HostKernel | None = None,
 ) -> Outcome:
     """Bring marked objects of this namespace to `desired`.
@@ -45,17 +46,18 @@ def reconcile_host_network(
     that are `absent`, with the reason, are not. If one is missing then, or a foreign object conflicts, the networks
     concerned stay as they are and the outcome's `refused` has the reason; where no network is concerned, and without
     `write`, that is a NetlinkError, and nothing is written.
-    `kernel` is for tests.
+    `planned` is called with the changes before the first one is written. `kernel` is for tests.
     """
     if kernel is None:
         with HostKernel() as opened:
-            options = {"owner": owner, "write": write, "absent": absent, "timeout": timeout}
+            options = {"owner": owner, "write": write, "absent": absent, "timeout": timeout, "planned": planned}
             return reconcile_host_network(desired, **options, kernel=opened)
     refused = _wait_for_links(kernel, desired, absent, timeout) if write else {}
     state = kernel.read()
     decision = _Decision(desired, owner, kernel, state, refused if write else None)
     steps = decision.steps()
-    return perform(steps, write=write) + Outcome((), _foreign(state, owner), tuple(refused.items()), decision.notes)
+    done = perform(steps, write=write, planned=planned)
+    return done + Outcome((), _foreign(state, owner), tuple(refused.items()), decision.notes)
 
 
 def planned_host_network(desired: HostNetwork) -> Outcome:
@@ -218,9 +220,8 @@ class _Decision:
                         "that name; name the network differently, or remove the link",
                     )
                 before, after = {"mark": there.alias, "up": there.up}, {"mark": alias, "up": True}
-                self._step(
-                    "update", "VRF", vrf.name, vrf.network, before, after, _mark_link, self._kernel, vrf.name, alias
-                )
+                mark_link = partial(self._kernel.change_link, vrf.name, ifalias=alias, state="up")
+                self._step("update", "VRF", vrf.name, vrf.network, before, after, mark_link)
 
     # Links
 
@@ -382,10 +383,6 @@ class _Decision:
                 after = {"goto": state.goto} if state.goto else {"table": state.table or f"of {rule.vrf}"}
                 name = rule_name(state, self._vrf_names, rule.vrf)
                 self._step("create", "rule", name, rule.network, {}, after, self._kernel.add_rule, state)
-
-
-def _mark_link(kernel: HostKernel, name: str, alias: str) -> None:
-    kernel.change_link(name, ifalias=alias, state="up")
 
 
 def _set_link(kernel: HostKernel, name: str, different: dict) -> None:

@@ -10,6 +10,8 @@ from ..common.change import Change, Outcome
 from ..common.errors import NetlinkError
 from .kernel import NetlinkFailure
 
+Planned = Callable[[list[Change]], None]
+
 
 @dataclass(frozen=True)
 class Step:
@@ -20,14 +22,16 @@ class Step:
     optional: bool = False
 
 
-def perform(steps: list[Step], *, write: bool) -> Outcome:
-    """Perform the steps, if `write`, and return the changes.
+def perform(steps: list[Step], *, write: bool, planned: Planned | None = None) -> Outcome:
+    """Perform the steps, if `write`, and return the changes; `planned` is called with them before the first one.
 
     When a step of a network fails, the network's later steps are left out and the outcome has the reason; those of
     other networks continue. A failure of a step common to all networks is a NetlinkError.
     """
     refused: dict[str, str] = {}
     done, notes = [], []
+    if planned and write and steps:
+        planned([step.change for step in steps])
     for step in steps:
         if step.change.network in refused:
             continue

@@ -40,7 +40,8 @@ def reconcile(client, database, rows, *, owner, scope=None, write=True, report_f
     Without `scope`, rows that are not desired are deleted in the tables that occur in `rows`. With `write=False` the
     outcome lists what would be done. With `report_foreign`, it lists unmarked rows in the scope. `closing` has
     `operations` that become part of the last transaction that writes, so that readers see both at once, and
-    `committed(results)`, which is called with their results; without a change neither happens.
+    `committed(results)`, which is called with their results; without a change neither happens. Its `planned(changes)`, if
+    it has one, is called before each transaction is sent, with what that changes.
 
     With `write`, a network whose rows the database cannot hold or rejects stays as it is, all others are written, and
     the outcome's `refused` has the reason.
@@ -149,14 +150,14 @@ def _apply(client, database, plan, changes, alone, closing):
         [units for units in stage if plan.has_operations(units)] for stage in ([plan.first()], networks, [plan.last()])
     ]
     for number, stage in enumerate(stages):
-        failures = _write(client, database, plan, stage, changes, None if any(stages[number + 1 :]) else closing)
+        failures = _write(client, database, plan, stage, changes, closing, last=not any(stages[number + 1 :]))
         if failures:
             failures[0].everything = number == 0
             return failures
     return []
 
 
-def _write(client, database, plan, chunks, changes, closing):
+def _write(client, database, plan, chunks, changes, closing, *, last):
     """The write gate: the only place where reconciled rows are written. Returns the conflicts as `_Failure`s."""
     sent = []
 
@@ -164,7 +165,12 @@ def _write(client, database, plan, chunks, changes, closing):
         for units in chunks:
             operations = [operation for unit in units for operation in unit.operations(plan)]
             sent.append((units, operations))
-            yield [*operations, *closing.operations] if closing and units is chunks[-1] else operations
+            if closing and closing.planned:
+                closing.planned([change for unit in units for change in unit.all_changes(plan)])
+            yield [*operations, *closing.operations] if closes(units) else operations
+
+    def closes(units):
+        return closing and last and units is chunks[-1]
 
     failures = []
     for position, result in enumerate(client.pipeline(database, transactions())):
@@ -175,7 +181,7 @@ def _write(client, database, plan, chunks, changes, closing):
             failures.append(_Failure(_named(result, plan, operations), units, operations, fatal=True))
         else:
             changes += [change for unit in units for change in unit.all_changes(plan)]
-            if closing and units is chunks[-1]:
+            if closes(units):
                 closing.committed(result[len(operations) :])
         sent[position] = None
     return failures

@@ -11,8 +11,10 @@ northd writes them in its next run, and after a new network that one computes al
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 
+from ..common.change import Change
 from ..common.databases import OVN_NORTHBOUND, OVN_SOUTHBOUND
 from ..common.polling import attempts
 from .control_socket import CONTROLLER, NORTHD
@@ -55,8 +57,10 @@ class Announcement:
 
     table, column = "NB_Global", "nb_cfg"
 
-    def __init__(self) -> None:
+    def __init__(self, planned: Callable[[list[Change]], None] | None = None) -> None:
         self.number: int | None = None
+        # Called with the changes of each transaction before it is sent.
+        self.planned = planned
         self.operations = (
             {"op": "mutate", "table": self.table, "where": [], "mutations": [[self.column, "+=", 1]]},
             {"op": "select", "table": self.table, "where": [], "columns": [self.column]},

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ...agent import northd_recompute
+from ...agent import follow_ups, northd_recompute
 from ...agent.chassis.chassis_calls import described
 from ...agent.comparison_record import ComparisonRecord, NotRecorded
 from ...agent.context import NodeContext, only_writer
@@ -56,7 +56,7 @@ def as_planned(node: str, sources: str, path: str = PLAN_FILE) -> dict:
 
 def _is_applied(context: NodeContext, plan: dict) -> bool:
     """Whether to apply the plan again would change and report nothing. Raises NotRecorded, or one of KNOWN_ERRORS."""
-    if applied_digest() != plan["digest"] or northd_recompute.is_pending():
+    if applied_digest() != plan["digest"] or northd_recompute.is_pending() or follow_ups.are_pending():
         return False
     for apply in PARTS.values():
         outcome = apply(context, plan)
