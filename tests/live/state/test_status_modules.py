@@ -137,4 +137,23 @@ def test_a_state_that_was_lost_is_not_replaced_by_an_empty_one(database):
     assert "the state database is empty, and hosts have plans of deployment heddle: node1, node2;" in refused["msg"]
     assert database.dump() == stored
     assert run("resource", **{**arguments, "nodes": with_plans("another")})["changed"]
-    assert not run("resource", **{**arguments, "nodes": with_plans("heddle")})["changed"]
+
+
+def test_a_host_with_a_plan_of_a_state_that_was_replaced_by_a_backup_takes_the_next_one(database):
+    """It did not answer while the backup was restored, and refuses plans of earlier revisions than its own."""
+    run("resource", **intent(RED, database))
+    kept = {"deployment": "heddle", "revision": 500}
+    arguments = intent(RED, database)
+    arguments["nodes"] = {**THREE_NODES, "node2": {**THREE_NODES["node2"], "kept_plan": kept}}
+    stored = database.dump()
+    announced = run("resource", check=True, **arguments)
+    assert announced["changed"]
+    assert database.dump() == stored
+    found = run("resource", **arguments)
+    assert found["changed"]
+    assert found["revision"] == unpack(found["host_plans"]["node2"])["revision"] == 501
+    assert run("resource_info", socket=database.remote)["revision"] == 501
+    kept["revision"] = 501
+    assert not run("resource", **arguments)["changed"]
+    kept.update(deployment="another", revision=900)
+    assert not run("resource", **arguments)["changed"]

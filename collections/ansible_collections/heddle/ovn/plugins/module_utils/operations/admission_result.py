@@ -45,7 +45,8 @@ def resource_result(request: Request) -> dict:
     recorded = readiness_result(request, plans) if applied else {}
     return {
         **({"recorded": recorded} if applied else {}),
-        "changed": outcome.changed or recorded.get("changed", False),
+        # A later revision alone is written, too.
+        "changed": outcome.changed or after.revision > before.revision or recorded.get("changed", False),
         **({"diff": [*outcome.diff(), *recorded.get("diff", [])]} if request.diff else {}),
         "revision": after.revision,
         **plans.documents(after, waiting, moved=bool(moved)),

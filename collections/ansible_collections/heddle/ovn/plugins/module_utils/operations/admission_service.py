@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..agent.module_runner import UserError
 from ..api import Problem, unpacked
@@ -58,7 +59,10 @@ def next_state(
             )
 
         after, problems = _rendered(before, attempt, plans)
-        return after if problems else with_changes_unconfirmed(before, after, moment, plans), problems
+        if not problems:
+            after = with_changes_unconfirmed(before, after, moment, plans)
+            after = _later_than(before, after, params["deployment"], kept or {})
+        return after, problems
 
     try:
         return store(client, decide, write=write)
@@ -81,6 +85,17 @@ def _refuse_lost_state(deployment: str, kept: Mapping[str, dict | None]) -> None
             "nothing was written. Restore a backup with heddle.ovn.state_restore, or remove /var/lib/heddle/plan.json "
             "from these hosts to begin anew, with other ids and addresses"
         )
+
+
+def _later_than(before: Snapshot, after: Snapshot, deployment: str, kept: Mapping[str, dict | None]) -> Snapshot:
+    """Return `after` with a revision that is later than those of all plans of the deployment on hosts.
+
+    A host takes no plan of an earlier revision. One that did not answer while a backup was restored may have got its
+    plan from the state that was replaced; else no host has a later plan than the state.
+    """
+    revisions = [one["revision"] for one in kept.values() if one and one["deployment"] == deployment]
+    latest = max(revisions, default=0)
+    return replace(after, revision=latest + 1) if latest > before.revision else after
 
 
 def _rendered(

@@ -128,11 +128,12 @@ def _row(entry: StoredObject) -> dict:
 def operations(before: Snapshot, after: Snapshot) -> list[dict]:
     """Return the transaction that turns one snapshot into the other; empty when they are equal.
 
-    `before` is as it was read. The revision becomes that of `after` if that is greater, or else the next one.
+    `before` is as it was read. The revision becomes that of `after` if that is greater, which is a change by itself, or
+    else the next one.
     """
     changes = _object_operations(before, after) + _pool_operations(before, after) + _cursor_operations(before, after)
     settings_differ = (before.settings, before.name) != (after.settings, after.name)
-    if not changes and not settings_differ:
+    if not changes and not settings_differ and after.revision <= before.revision:
         return []
     changes += _moved_allocations(before, after)
     revision = next_revision(before, after)
