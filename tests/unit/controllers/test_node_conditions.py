@@ -122,6 +122,45 @@ def test_a_changed_object_waits_for_new_reports_and_others_do_not():
     assert (status(after, THE_QOS), status(after, THE_POLICY)) == (status(before, THE_QOS), status(before, THE_POLICY))
 
 
+SELECTING = (
+    POLICY.replace("name: tenants", "name: web").replace("priority: 5", "priority: 6")
+    .replace("subject: {namespaces: {}}",
+             "subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: web}}}}")
+    .replace("[{namespaces: {}}]",
+             "[{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: db}}}}]")
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("label", ["web", "db"])
+def test_a_policy_waits_for_new_reports_when_other_workloads_are_selected(label):
+    text = TEXT.replace("name: b,", "name: b, labels: {app: web},") + SELECTING
+    before = reported(admitted(text))
+    labelled = text.replace("name: a,", f"name: a, labels: {{app: {label}}},")
+    after = with_changes_unconfirmed(before, admitted(labelled, before), LATER)
+    assert in_zones(before, "AdminNetworkPolicy/web")
+    assert not in_zones(after, "AdminNetworkPolicy/web")
+    # It selects the same ones as before.
+    assert status(after, THE_POLICY) == status(before, THE_POLICY)
+    assert in_zones(reported(after, LATER), "AdminNetworkPolicy/web") == in_zones(before, "AdminNetworkPolicy/web")
+
+
+def test_so_do_a_firewall_and_qos_when_a_workload_comes():
+    before = reported(admitted())
+    more = TEXT + workload("red", "c", "node1")
+    after = with_changes_unconfirmed(before, admitted(more, before), LATER)
+    assert {"messages", "status"}.isdisjoint(status(after, THE_FIREWALL))
+    assert not in_zones(after, THE_POLICY)
+    assert status(after, THE_QOS) == status(before, THE_QOS)
+    selecting = TEXT.replace("{dscp: 10}", "{dscp: 10, podSelector: {matchLabels: {app: web}}}")
+    before = reported(admitted(selecting))
+    text = workload("plain", "w", "node1").replace("name: w,", "name: w, labels: {app: web},")
+    after = with_changes_unconfirmed(before, admitted(selecting + text, before), LATER)
+    assert in_zones(before, THE_QOS)
+    assert not in_zones(after, THE_QOS)
+    assert "status" not in status(after, THE_QOS)
+    assert status(after, THE_FIREWALL) == status(before, THE_FIREWALL)
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [

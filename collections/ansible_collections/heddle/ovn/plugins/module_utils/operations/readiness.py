@@ -24,6 +24,7 @@ from ..render.common.changed_networks import differing_in_parts, differing_names
 from ..render.common.hosting_nodes import hosting_nodes
 from ..render.common.node_network import is_mesh
 from ..store.snapshot import Snapshot, StoredObject
+from .changed_objects import ChangedObjects
 from .plans import Plans
 
 NOT_ASKED, READY, _DRIFTED = "not asked", "ready", "drifted"
@@ -195,7 +196,10 @@ def _of_every_network(plan: dict, of_network: Callable[[str], dict[str, str]]) -
 def with_changes_unconfirmed(
     before: Snapshot, after: Snapshot, moment: str, plans: Plans | None = None
 ) -> Snapshot:  # fmt: skip
-    """Return `after` without the readiness of networks that differ from `before`: no host has reported on these yet."""
+    """Return `after` without the readiness of networks and objects that differ from `before`.
+
+    No host has reported on these yet.
+    """
     if not before.revision or after == before:
         return after
     plans = plans or Plans()
@@ -204,10 +208,10 @@ def with_changes_unconfirmed(
         return after
     firewalls = differing_names(old.get("egress_firewalls", {}), new.get("egress_firewalls", {}))
     changed = changed_networks(old, new) | differing_in_parts(old, new) | firewalls
-    objects = dict(after.objects)
+    objects, differing = dict(after.objects), ChangedObjects(old, new)
     for entry in after.of_kind(*NODE_KINDS):
         known = before.objects.get(entry.key)
-        if known is not None and known.spec != entry.spec:
+        if known is not None and (known.spec != entry.spec or entry in differing):
             objects[entry.key] = without_nodes(entry)
     for name, described in new["networks"].items():
         if not described["object"] or name not in changed:
