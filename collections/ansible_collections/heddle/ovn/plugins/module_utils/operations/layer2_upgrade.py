@@ -60,7 +60,10 @@ def release_blockers(versions: Mapping[str, str]) -> list[str]:
     for name, text in versions.items():
         release = _RELEASE.search(text)
         if release is None:
-            found.append(f"node {name}: does not answer, or has no OVN; bring it back first")
+            found.append(
+                f"node {name}: does not answer, has no OVN, or is left out by --limit; every node has to apply each "
+                "step, so bring it back, or run this without a limit"
+            )
         elif (int(release[1]), int(release[2])) < FIRST_RELEASE:
             first = ".".join(f"{number:02}" for number in FIRST_RELEASE)
             found.append(f"node {name}: its OVN {release[0]} knows no transit routers; {first} is the first that does")
