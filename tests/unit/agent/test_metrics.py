@@ -7,9 +7,11 @@ import io
 import json
 import re
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.health import health
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics.egress_counters import counters
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics.metrics import Observed, metrics_text
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.metrics.metrics_http import answer
@@ -37,6 +39,20 @@ CLIENT = workload("red", "web", "node1").replace(
     "name: web,", "name: web, annotations: {egress.coil.cybozu.com/internet: nat},"
 )
 HOSTS = nodes("node1", "node2")
+# As `mesh_daemon/status.py` and `dns_daemon/daemon.py` describe them.
+MESH = {
+    "connections": [
+        {"node": "node2", "state": "established", "overlay": "fastdp", "rtt": 0.000123},
+        {"node": "node3", "state": "pending", "overlay": None},
+        {"node": "node4", "state": "failed"},
+    ],
+    "peers": {"node2": {}, "node3": {}, "node5": {}},
+    "dropped": {"no route": 4, "a datagram of no neighbour": 2},
+}
+NAMES = {
+    "example.com": {"addresses": ["192.0.2.1", "2001:db8::1"], "problem": ""},
+    "lost.example.com": {"addresses": [], "problem": "no resolver answers"},
+}
 
 
 def rule(left: dict, right: str, packets: int, octets: int, action: str) -> dict:
@@ -133,6 +149,37 @@ def test_what_a_host_reports():
     assert found['heddle_bird_neighbour_up{protocol="heddle_router1_4",neighbour="router",address="192.0.2.2"}'] == 0
 
 
+def test_what_services_of_the_host_report():
+    found = samples(metrics_text(plan_of("", hosts=HOSTS), "node1", Observed(mesh=MESH, dns_names=NAMES)))
+    shown = {name: value for name, value in found.items() if name.startswith(("heddle_mesh", "heddle_dns"))}
+    assert shown == {
+        "heddle_mesh_peers": 3,
+        'heddle_mesh_connection_up{peer="node2"}': 1,
+        'heddle_mesh_connection_up{peer="node3"}': 0,
+        'heddle_mesh_connection_up{peer="node4"}': 0,
+        'heddle_mesh_round_trip_seconds{peer="node2",overlay="fastdp"}': 0.000123,
+        "heddle_mesh_dropped_frames_total": 6,
+        'heddle_dns_name_addresses{name="example.com"}': 2,
+        'heddle_dns_name_addresses{name="lost.example.com"}': 0,
+        'heddle_dns_name_failed{name="example.com"}': 0,
+        'heddle_dns_name_failed{name="lost.example.com"}': 1,
+    }
+    assert "heddle_mesh" not in metrics_text(plan_of("", hosts=HOSTS), "node1", Observed())
+
+
+def test_each_service_that_the_plan_needs_is_among_the_daemons(monkeypatch):
+    plan = plan_of(namespace("red") + layer2("red", "net", "10.0.0.0/24"), hosts=HOSTS)
+    assert "heddle-host" in health.needed_units(plan)
+    assert {"heddle-mesh", "heddle-probes", "heddle-dns-names", "heddle-underlay"}.isdisjoint(health.needed_units(plan))
+    for name in ("mesh_networks", "has_probes", "has_dns_names"):
+        monkeypatch.setattr(health, name, lambda _plan: True)
+    for name in ("ask", "is_running"):
+        monkeypatch.setattr(health, name, mock.Mock(side_effect=OSError) if name == "ask" else lambda _path: False)
+    plan |= {"underlay_probes": True, "coil": {}}
+    assert health.stopped_services(plan).keys() - {"heddle-host"} < {*health.needed_units(plan)}
+    assert len(health.stopped_services(plan).keys() - {"heddle-host"}) == 4
+
+
 def test_each_metric_is_described_once_and_in_one_piece():
     """Exposition formats: all lines of a metric are one group, after its HELP and TYPE."""
     routing = [{"name": name, "title": "n", "address": "a", "information": "x", "learned": 0, "advertised": 0}
@@ -160,7 +207,7 @@ def test_metrics_of_the_dashboard_and_of_the_documentation_are_those_printed():
     observed = Observed(
         {"topology": 0, "gateway": None}, {"bird": True}, [neighbour], {"internet_nat-0": (7, 262144)},
         {"internet_nat-0": counters(TABLE)}, {"red/web": True}, 5, ("digest", 1.0),
-        {"node1": {"size": 1400, "needed": 1458}},
+        {"node1": {"size": 1400, "needed": 1458}}, MESH, NAMES,
     )  # fmt: skip
     text = metrics_text(plan_of(POOL + pools + both, hosts=HOSTS), "node2", observed)
     printed = {re.split(r"[{ ]", line)[0] for line in text.splitlines() if not line.startswith("#")}

@@ -17,10 +17,10 @@ from ..common.plan_format import has_ovn
 from ..render import render_northbound
 from .context import only_writer
 from .dns_names import dns_names_of, run_dns_names
-from .health.health import DAEMONS, other_chassis, routing, stopped_daemons, stopped_of, stopped_services
-from .health.host_service import UNIT, stopped_host_service
+from .health.health import needed_units, other_chassis, routing, stopped_daemons, stopped_of, stopped_services
+from .health.host_service import stopped_host_service
 from .health.probes import readiness_of, run_probes
-from .mesh import mesh_status, run_mesh
+from .mesh import mesh_state, mesh_status, run_mesh
 from .metrics.egress_counters import egress_counters
 from .metrics.metrics import Observed, connections, metrics_text
 from .metrics.metrics_http import answer
@@ -127,19 +127,14 @@ def _metrics_text() -> str:
                 differences[name] = len(part().changes)
             except ERRORS:
                 differences[name] = None
-    stopped = {**stopped_of(plan), **stopped_host_service()}
-    units = [
-        UNIT,
-        *(unit for _file, _process, unit in (DAEMONS if has_ovn(plan) else ())),
-        *["bird"] * ("coil" in plan),
-    ]
-    daemons = {unit: unit not in stopped for unit in units}
+    stopped = {**stopped_of(plan), **stopped_services(plan)}
+    daemons = {unit: unit not in stopped for unit in needed_units(plan)}
     node = host["node"]
     observed = Observed(
         differences, daemons, routing(plan), connections(plan, node), egress_counters(plan, node),
         readiness={name: one["ready"] for name, one in readiness_of(plan, node).items()},
         rows=len(render_northbound(plan, node)) if has_ovn(plan) else None, applied=last_applied(),
-        paths=known_paths(plan),
+        paths=known_paths(plan), mesh=mesh_state(plan), dns_names=dns_names_of(plan),
     )  # fmt: skip
     return metrics_text(plan, node, observed)
 

@@ -13,6 +13,7 @@ from ..mesh_daemon.esp import lacking, own_entries, remove_all
 from ..mesh_daemon.status_client import ask
 from ..mesh_daemon.status_text import is_well, text_of
 from ..netlink.kernel_modules import datapath_type
+from ..render.host.mesh import mesh_networks
 from .module_runner import PLAN_FILE, UserError, read_plan_file
 from .service.components import read_host
 from .service.service import say
@@ -46,6 +47,16 @@ def _no_esp(host: dict, address: str) -> str:
     if (datapath_type() if chosen == "auto" else chosen) != "system":
         return "Open vSwitch forwards in user space here, past the ESP of the kernel"
     return lacking(address)
+
+
+def mesh_state(plan: dict) -> dict:
+    """Return the state of the running daemon; {} without a MeshNetwork in the plan, and where it does not answer."""
+    if not mesh_networks(plan):
+        return {}
+    try:
+        return ask()
+    except (OSError, ValueError):
+        return {}
 
 
 def mesh_status(*, as_json: bool) -> bool:

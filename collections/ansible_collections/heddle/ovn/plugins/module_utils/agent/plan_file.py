@@ -44,8 +44,8 @@ def refuse_older(plan: dict, kept: dict, path: str) -> None:
     if kept.get("deployment") == plan["deployment"] and kept.get("revision", 0) > plan["revision"]:
         raise UserError(
             f"{path} is newer (revision {kept['revision']}) than this plan (revision {plan['revision']}): "
-            "manifests were applied concurrently, or a backup of the state was restored while this host did not answer; "
-            "run heddle.ovn.networks, whose plan is newer than those of all hosts that answer"
+            "manifests were applied concurrently, or a backup of the state was restored while this host did not "
+            "answer; run heddle.ovn.networks, whose plan is newer than those of all hosts that answer"
         )
 
 

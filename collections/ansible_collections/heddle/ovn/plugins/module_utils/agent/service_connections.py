@@ -3,8 +3,10 @@
 
 ovn-controller (25.03) ends them right after its flows (`ct_flush`). Open vSwitch's datapath follows the flows some
 hundred milliseconds later (`max-revalidator`), and until then a client that sends again gets a connection to the former
-target anew, which lasts as long as it sends. So they end again as soon as the datapath follows. What is to be ended is noted
-before the rows are written, so that a later run does it after one that was killed (`follow_ups.py`).
+target anew, which lasts as long as it sends. So they end again as soon as the datapath follows.
+
+What is to be ended is noted before the rows are written, so that a later run does it after one that was killed
+(`follow_ups.py`).
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ def reconcile(client, database, rows, *, owner, scope=None, write=True, report_f
     Without `scope`, rows that are not desired are deleted in the tables that occur in `rows`. With `write=False` the
     outcome lists what would be done. With `report_foreign`, it lists unmarked rows in the scope. `closing` has
     `operations` that become part of the last transaction that writes, so that readers see both at once, and
-    `committed(results)`, which is called with their results; without a change neither happens. Its `planned(changes)`, if
-    it has one, is called before each transaction is sent, with what that changes.
+    `committed(results)`, which is called with their results; without a change neither happens. Its `planned`, if it has
+    one, is called before each transaction is sent, with the changes of that.
 
     With `write`, a network whose rows the database cannot hold or rejects stays as it is, all others are written, and
     the outcome's `refused` has the reason.

@@ -19,7 +19,7 @@ from ...render.host.mesh import mesh_networks
 from ...render.services.readiness import has_probes
 from ...underlay_daemon.watch import UNDERLAY_REPORT
 from ..chassis.chassis import chassis_id
-from .host_service import stopped_host_service
+from .host_service import UNIT, stopped_host_service
 
 # Files with the process ids of daemons (ovn-ctl(8), ovs-ctl(8)): file below /run, process, unit of Debian's packages.
 DAEMONS = (
@@ -112,6 +112,19 @@ def stopped_underlay(plan: dict) -> dict[str, str]:
         return {}
     line = "heddle-underlay does not run: systemctl start heddle-underlay (its log: journalctl -u heddle-underlay)"
     return {"heddle-underlay": line}
+
+
+def needed_units(plan: dict) -> list[str]:
+    """Return the units of the daemons that a host needs for a plan."""
+    return [
+        UNIT,
+        *(unit for _file, _process, unit in (DAEMONS if has_ovn(plan) else ())),
+        *["bird"] * ("coil" in plan),
+        *["heddle-mesh"] * bool(mesh_networks(plan)),
+        *["heddle-probes"] * has_probes(plan),
+        *["heddle-dns-names"] * has_dns_names(plan),
+        *["heddle-underlay"] * bool(plan.get("underlay_probes")),
+    ]
 
 
 def stopped_services(plan: dict) -> dict[str, str]:

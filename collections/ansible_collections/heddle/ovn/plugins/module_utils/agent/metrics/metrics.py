@@ -30,7 +30,8 @@ class Observed:
     `health.routing` returns it; `connections` and their limit, and `counters`, by the network namespace of a router;
     `readiness`: whether each workload with a probe is ready; `rows` that the plan has in OVN's Northbound database;
     `applied`, the digest of the plan that the host applied last since it booted, and when, in seconds since the epoch;
-    `paths` as the service that checks the underlay reports them.
+    `paths` as the service that checks the underlay reports them; `mesh`, the state of the mesh's daemon as
+    `mesh_daemon/status.py` describes it; `dns_names` as the daemon that resolves them reports them.
     """
 
     differences: dict[str, int | None] = field(default_factory=dict)
@@ -42,6 +43,8 @@ class Observed:
     rows: int | None = None
     applied: tuple[str, float] | None = None
     paths: dict[str, dict] = field(default_factory=dict)
+    mesh: dict = field(default_factory=dict)
+    dns_names: dict[str, dict] = field(default_factory=dict)
 
 
 def connections(plan: dict, node: str) -> dict[str, tuple[int, int]]:
@@ -68,7 +71,8 @@ def _number(path: str) -> int:
 def metrics_text(plan: dict, node: str, observed: Observed) -> str:
     """Return all metrics of a node, each with its description and type once."""
     lines, known = [], set()
-    for name, description, labels, value in (*_host(plan, node, observed), *_coil(plan, node, observed)):
+    found = (*_host(plan, node, observed), *_services(observed), *_coil(plan, node, observed))
+    for name, description, labels, value in found:
         if name not in known:
             known.add(name)
             lines += [f"# HELP {name} {description}", f"# TYPE {name} gauge"]
@@ -128,6 +132,30 @@ def _host(plan: dict, node: str, observed: Observed) -> Iterator[Sample]:
             described = {"protocol": one["name"], "neighbour": one["title"], "address": one["address"]}
             value = one[key] if key else int(one["information"] in ("Established", "Running"))
             yield metric, text, described, value
+
+
+def _services(observed: Observed) -> Iterator[Sample]:
+    """What the services of the mesh and of names report."""
+    connected = observed.mesh.get("connections", ())
+    if observed.mesh:
+        yield "heddle_mesh_peers", "Other hosts that the host knows in the mesh.", {}, len(observed.mesh["peers"])
+    for one in connected:
+        text = "Whether the connection of the mesh to a neighbour carries frames."
+        yield "heddle_mesh_connection_up", text, {"peer": one["node"]}, int(one["state"] == "established")
+    for one in connected:
+        if one.get("rtt") is not None:
+            labels = {"peer": one["node"], "overlay": one["overlay"]}
+            yield "heddle_mesh_round_trip_seconds", "Round trip of heartbeats to a neighbour.", labels, one["rtt"]
+    if observed.mesh:
+        # Without their reasons: these name peers and addresses, so there may be any number of them.
+        text, count = "Frames that the service of the mesh has dropped itself.", sum(observed.mesh["dropped"].values())
+        yield "heddle_mesh_dropped_frames_total", text, {}, count
+    for name, one in observed.dns_names.items():
+        text = "Addresses that rules with a DNS name are about on the host."
+        yield "heddle_dns_name_addresses", text, {"name": name}, len(one["addresses"])
+    for name, one in observed.dns_names.items():
+        text = "Whether the last question for a DNS name had no answer."
+        yield "heddle_dns_name_failed", text, {"name": name}, int(bool(one["problem"]))
 
 
 def _coil(plan: dict, node: str, observed: Observed) -> Iterator[Sample]:
