@@ -92,7 +92,7 @@ def test_a_fact_of_the_host_that_the_plan_has_otherwise_is_named_with_the_playbo
 
 
 def test_the_chassis_part_compares_the_host_with_the_plan(monkeypatch, tmp_path):
-    plan = dict.fromkeys(("deployment", "digest", "networks", "revision", "settings", "workloads"), "")
+    plan = {"deployment": "", "digest": "", "networks": {}, "revision": 1, "settings": {}, "workloads": {}}
     plan["nodes"] = {"node1": {"gateway": GATEWAY}}
     monkeypatch.setattr(components, "PLAN_FILE", str(tmp_path / "plan.json"))
     facts = {"gateway": {**GATEWAY, "addresses": ["192.0.2.12/24"]}}

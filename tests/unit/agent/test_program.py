@@ -343,7 +343,7 @@ def test_damaged_plan_is_reported_and_uplinks_are_kept(tmp_path: Path, monkeypat
     ("provider", "reported"), [(None, "br-ex"), ({"bridge": "br-new"}, "br-ex"), ({"bridge": "br-ex"}, ""), (None, "")]
 )
 def test_gateways_are_not_awaited_between_install_and_networks(tmp_path: Path, monkeypatch, provider, reported):
-    plan = dict.fromkeys(("deployment", "digest", "networks", "revision", "settings", "workloads"), "")
+    plan = {"deployment": "", "digest": "", "networks": {}, "revision": 1, "settings": {}, "workloads": {}}
     plan["nodes"] = {"n": {"gateway": {"bridge": reported} if reported else None}}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     monkeypatch.setattr(components, "PLAN_FILE", str(tmp_path / "plan.json"))

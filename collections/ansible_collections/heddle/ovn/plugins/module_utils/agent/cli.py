@@ -16,6 +16,7 @@ from ..common.change import Outcome
 from ..common.plan_format import has_ovn
 from ..render import render_northbound
 from .context import only_writer
+from .damaged_plan import MALFORMED, damage
 from .dns_names import dns_names_of, run_dns_names
 from .health.health import needed_units, other_chassis, routing, stopped_daemons, stopped_of, stopped_services
 from .health.host_service import stopped_host_service
@@ -24,7 +25,7 @@ from .mesh import mesh_state, mesh_status, run_mesh
 from .metrics.egress_counters import egress_counters
 from .metrics.metrics import Observed, connections, metrics_text
 from .metrics.metrics_http import answer
-from .module_runner import UserError, refusal
+from .module_runner import PLAN_FILE, UserError, refusal
 from .node_gateway import last_applied
 from .service.components import parts, read_host, read_plan
 from .service.event_loop import Calls
@@ -77,6 +78,12 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
         outcomes = _outcomes(write=chosen.verb == "apply")
     except ERRORS as error:
         _write_lines("", "\n".join([f"heddle-host: {error}", *problems]), sys.stderr)
+        return EXIT_FAILED
+    except MALFORMED as error:
+        damaged = damage(PLAN_FILE, error)
+        if not damaged:
+            raise
+        _write(f"heddle-host: {damaged}", sys.stderr)
         return EXIT_FAILED
     if chosen.verb == "status":
         return _status(outcomes, chosen, problems)
@@ -142,13 +149,13 @@ def _metrics_text() -> str:
 def _problems() -> list[str]:
     """Return what prevents this host from following any plan; the differences report what cannot be determined."""
     found = []
-    with contextlib.suppress(*ERRORS):
+    with contextlib.suppress(*ERRORS, *MALFORMED):
         plan = read_plan() or {}
         found += [*stopped_services(plan).values(), *narrow_paths(plan)] if plan else ()
         if not has_ovn(plan):
             return found
     found += stopped_daemons()
-    with contextlib.suppress(*ERRORS):
+    with contextlib.suppress(*ERRORS, *MALFORMED):
         found += other_chassis(read_host()["node"], read_plan() or {"nodes": {}})
     return found
 

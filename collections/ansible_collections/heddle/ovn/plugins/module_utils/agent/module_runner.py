@@ -21,6 +21,7 @@ from ..ovsdb.protocol.client import Client, OvsdbError, Unreachable
 from ..ovsdb.protocol.remotes import parse_remotes
 from ..render.common.host_plan import host_plan
 from .context import NodeContext
+from .damaged_plan import MALFORMED, damage
 from .module_options import PLAN_ARGUMENTS, PLAN_FILE
 
 __all__ = ["PLAN_ARGUMENTS", "PLAN_FILE"]
@@ -35,7 +36,10 @@ class UserError(Exception):
 
 
 KNOWN_ERRORS = (UserError, EngineError, OvsdbError)
-_PLAN_PARTS = {"deployment", "digest", "networks", "nodes", "revision", "settings", "workloads"}
+_PLAN_PARTS = {
+    "deployment": str, "digest": str, "networks": dict, "nodes": dict, "revision": int, "settings": dict,
+    "workloads": dict,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,11 @@ def reported(module) -> Iterator[None]:
         yield
     except (*_kernel_refusals(), *KNOWN_ERRORS) as error:
         module.fail_json(msg=_message(error))
+    except MALFORMED as error:
+        text = _damage(module.params, error)
+        if not text:
+            raise
+        module.fail_json(msg=text)
     finally:
         if not module.check_mode:
             bytecode_cache.keep()
@@ -75,6 +84,11 @@ def answer(function: Callable[[Request], dict], request: Request, *, cached: boo
         return function(request)
     except (*_kernel_refusals(), *KNOWN_ERRORS) as error:
         return {"failed": True, "changed": False, "msg": _message(error)}
+    except MALFORMED as error:
+        text = _damage(request.params, error)
+        if not text:
+            raise
+        return {"failed": True, "changed": False, "msg": text}
     finally:
         if cached and not request.check_mode:
             bytecode_cache.keep()
@@ -86,6 +100,11 @@ def run(module, function: Callable[[Request], dict], *, cached: bool = True) -> 
     if result.pop("failed", False):
         module.fail_json(**result)
     module.exit_json(**result)
+
+
+def _damage(params: dict, error: Exception) -> str:
+    """Return what is wrong with the plan's file that a module uses; "" for nothing, and without such an option."""
+    return damage(params["plan"], error) if params.get("plan") else ""
 
 
 def _message(error: Exception) -> str:
@@ -143,7 +162,7 @@ def load_plan(context: NodeContext) -> dict:
             plan = unpack(context.document)
         except ValueError as error:
             raise UserError(f"document: {error}") from error
-        if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
+        if not _is_plan(plan):
             raise UserError("document: not a plan as the module resource returns it")
         return _known_format(plan, "document")
     return read_plan_file(context.plan_path)
@@ -165,9 +184,13 @@ def read_plan_file(path: str) -> dict:
             plan = json.load(text)
     except (OSError, ValueError) as error:
         raise UserError(f"no plan in {path}: {error}. Run heddle.ovn.networks, which writes it.") from error
-    if not isinstance(plan, dict) or not plan.keys() >= _PLAN_PARTS:
+    if not _is_plan(plan):
         raise UserError(f"no plan in {path}: the file is damaged. Run heddle.ovn.networks, which writes it.")
     return _known_format(plan, path)
+
+
+def _is_plan(plan: object) -> bool:
+    return isinstance(plan, dict) and all(isinstance(plan.get(part), kind) for part, kind in _PLAN_PARTS.items())
 
 
 def _known_format(plan: dict, source: str) -> dict:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 
 from ...render.services.health_checks import render_health_checks
 from ...types.health_check import HealthCheck
+from ..damaged_plan import MALFORMED
 from ..module_runner import KNOWN_ERRORS
 from ..service.components import PLAN_FILE, read_host, read_plan
 
@@ -63,7 +64,7 @@ class HealthCheckPorts:
         if version != self._version:
             try:
                 self._checks = self._wanted()
-            except (*KNOWN_ERRORS, OSError):
+            except (*KNOWN_ERRORS, *MALFORMED, OSError):
                 # Another part of the service reports a damaged file; what was known stays.
                 return
             self._version, self._retry = version, 0.0

@@ -29,7 +29,9 @@ def read_host(path: str = HOST_FILE) -> dict:
             host = json.load(text)
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: {error}. Run heddle.ovn.install, which writes it.") from error
-    if not isinstance(host, dict) or not host.keys() >= {"node", "chassis"}:
+    if not (
+        isinstance(host, dict) and isinstance(host.get("node"), str) and isinstance(host.get("chassis"), dict)
+    ):  # fmt: skip
         raise UserError(f"{path} is malformed. Run heddle.ovn.install, which writes it.")
     return host
 

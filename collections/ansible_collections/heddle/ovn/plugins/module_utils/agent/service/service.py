@@ -13,9 +13,10 @@ import traceback
 from ...common.change import Outcome
 from ...netlink.kernel import NetlinkFailure
 from ..context import only_writer
+from ..damaged_plan import MALFORMED, damage
 from ..health.health_check_ports import HealthCheckPorts
 from ..health.host_service import show_running
-from ..module_runner import KNOWN_ERRORS, refusal
+from ..module_runner import KNOWN_ERRORS, PLAN_FILE, refusal
 from ..moves.move_state import is_moving
 from .components import PARTS, attached_uplinks, host_version, parts, prober_cgroup, read_host
 from .event_loop import Calls, Events
@@ -40,8 +41,6 @@ _AFTER_EVENT = {
 _AT_ONCE = {"switch restarted", "prober restarted"}
 # A ValueError is text that another program left and that is no UTF-8, no JSON or no number.
 ERRORS = (*KNOWN_ERRORS, NetlinkFailure, OSError, ValueError)
-# Raised where another program has damaged an object, or by a defect of Heddle. Only the part that reads it fails.
-_UNEXPECTED = (LookupError, TypeError, AttributeError)
 
 
 def watch(calls: Calls | None = None) -> None:
@@ -140,7 +139,8 @@ def bring(names: tuple[str, ...]) -> tuple[dict[str, str], dict[str, tuple[str, 
             with only_writer(write=True):
                 part = parts(read_host(), write=True).get(name)
                 outcome = part() if part else Outcome()
-        except (*ERRORS, *_UNEXPECTED) as error:
+        except (*ERRORS, *MALFORMED) as error:
+            # Another program has damaged an object, or Heddle has a defect: only the part that reads it fails.
             failures[name] = _reason(error)
             continue
         notes[name] = outcome.notes
@@ -153,8 +153,11 @@ def bring(names: tuple[str, ...]) -> tuple[dict[str, str], dict[str, tuple[str, 
 
 def _reason(error: Exception) -> str:
     """Return the text of an error; of one that says nothing about its object, also where it was raised."""
-    if not isinstance(error, (ValueError, *_UNEXPECTED)):
+    if not isinstance(error, MALFORMED):
         return str(error)
+    damaged = damage(PLAN_FILE, error)
+    if damaged:
+        return damaged
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
 
