@@ -17,6 +17,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import family, plain
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink.handle import HostKernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.nics import held_addresses, nic_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.reconcile import reconcile_host_network
 from ansible_collections.heddle.ovn.plugins.module_utils.nftables.reconcile import reconcile_firewall
@@ -173,6 +174,29 @@ def test_workloads_of_all_nodes_leave_by_the_nic_with_the_address(run_nft, names
     assert apply(without, run_nft)
     assert routing(version) == untouched
     assert EGRESS[version] not in ip("-n", HOST, "address")
+
+
+def test_answers_of_nodes_pass_a_strict_reverse_path_filter(run_nft, namespaces):
+    """They arrive by the provider bridge, while the rule of the workload leads to the other NIC (RFC 3704)."""
+    plan = plan_for("local", 4)
+    node2 = "192.0.2.12"
+    with kernel.in_netns(HOST), HostKernel() as inside:
+        for device in ("all", "breth1", "eth3"):
+            inside.write_sysctl(f"net/ipv4/conf/{device}/rp_filter", "1")
+    ip("-n", HOST, "link", "set", "breth1-far", "netns", OUTSIDE)
+    ip("-n", OUTSIDE, "link", "set", "breth1-far", "up")
+    ip("-n", OUTSIDE, "address", "add", f"{node2}/24", "dev", "breth1-far")
+    apply(plan, run_nft)
+    with kernel.in_netns(HOST):
+        # The mark that the cluster router sets.
+        hook = "type filter hook prerouting priority raw;"
+        rule = f'iifname "ovn-k8s-mp0" ip daddr {node2} meta mark set 1008'
+        run_nft(["nft", "-f", "-"], f"table inet other {{ chain c {{ {hook}\n{rule}\n}}\n}}\n")
+    # Workloads of other nodes reach nodes by their own one.
+    source = next(one for one in sources(plan, 4) if one.startswith("10.244.0."))
+    ip("-n", INSIDE, "address", "add", source, "dev", "far")
+    assert exchange(source, FAR[4]) == EGRESS[4]
+    assert exchange(source, node2) == "192.0.2.11"
 
 
 @pytest.mark.parametrize("version", [4, 6])

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -108,3 +110,17 @@ def test_packages_that_were_there_before(name, later, had):
 def test_earliest_section_decides():
     sections = [Section("node", users={"heddle": False}), Section("state", users={"heddle": True, "heddle-vm": False})]
     assert Before(sections).first("users") == {"heddle": False, "heddle-vm": False}
+
+
+def test_every_setting_of_a_plan_is_recorded():
+    """By the recorded desired states of hosts."""
+    recorded = Path(__file__).parents[2] / "golden/host"
+    names = {
+        one.group(1)
+        for file in recorded.glob("*.network")
+        for one in re.finditer(r"Sysctl name=(\S+)", file.read_text())
+    }
+    assert len(names) > 10
+    assert {(folder, setting) for folder, _device, setting in (name.rsplit("/", 2) for name in names)} <= set(
+        record.SETTINGS
+    )

@@ -30,6 +30,7 @@ FORMAT = 1
 SETTINGS = {
     ("net/ipv4/conf", "forwarding"): "1",
     ("net/ipv4/conf", "rp_filter"): "2",
+    ("net/ipv4/conf", "src_valid_mark"): "1",
     ("net/ipv6/conf", "forwarding"): "1",
     ("net/ipv6/conf", "accept_ra"): "2",
     **{

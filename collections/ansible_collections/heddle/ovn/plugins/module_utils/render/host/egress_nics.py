@@ -84,8 +84,16 @@ class EgressNics:
         ]
 
     def sysctls(self) -> list[Sysctl]:
-        """Return the settings by which replies get to the workloads; IPv6 is forwarded by all devices."""
-        return [Sysctl(f"net/ipv4/conf/{nic}/forwarding", "1") for nic in self.names() if 4 in self._versions()]
+        """Return the settings by which replies get to the workloads.
+
+        IPv6 is forwarded by all devices, and has no reverse path filter. A strict one looks up the way back to where a
+        reply comes from; with the mark of connections to nodes that is the main table's way, as for the packets
+        themselves, whatever device of the host the node is reached by.
+        """
+        if 4 not in self._versions():
+            return []
+        marked = [Sysctl("net/ipv4/conf/all/src_valid_mark", "1")] if self.is_local else []
+        return [*(Sysctl(f"net/ipv4/conf/{nic}/forwarding", "1") for nic in self.names()), *marked]
 
     def chains(self) -> list[Chain]:
         """Return the chains that need the workloads and their addresses."""
