@@ -16,7 +16,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.node_labels import labels_of_nodes
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders import moved_addresses
-from tests.pipeline import layer2, namespace, stored, with_gateways, workload
+from tests.pipeline import labelled, layer2, namespace, stored, with_gateways, workload
 
 SHARED, LOCAL = with_gateways("shared"), with_gateways("local")
 POOL = """---
@@ -248,3 +248,38 @@ def test_answers_of_a_service_without_node_ports_leave_as_others_with_the_policy
     state = stored(TEXT + service("plain", more=more) + egress_service("plain", network="7"), hosts=hosts)
     (entry,) = build_plan(state)["egress_services"]["default"].values()
     assert entry["node_ports"] == ([1] if hosts is LOCAL else [])
+
+
+def egress_ip(name: str, *addresses: str) -> str:
+    spec = {"egressIPs": list(addresses), "namespaceSelector": {}, "podSelector": {"matchLabels": {"app": "web"}}}
+    document = {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP", "metadata": {"name": name}, "spec": spec}
+    return f"---\n{json.dumps(document)}\n"
+
+
+def test_an_egress_ip_does_not_count_workloads_that_leave_by_an_egress_service():
+    hosts = labelled(SHARED)
+    only_ipv4 = service("plain").replace("PreferDualStack", "SingleStack")
+
+    def of(snapshot, name: str) -> tuple[str, str]:
+        found = condition(snapshot.objects[f"EgressIP/{name}"], "Assigned")
+        return found["reason"], found["message"]
+
+    text, leave = TEXT + egress_ip("out", "192.0.2.100"), "workloads that leave with these addresses: "
+    assert of(stored(text + service("plain"), hosts=hosts), "out") == ("Assigned", f"{leave}3")
+    instead = f"{leave}1; by an EgressService instead: plain/b by plain/web, plain/c by plain/web"
+    first = stored(text + only_ipv4 + egress_service("plain"), hosts=hosts)
+    assert of(first, "out") == ("Assigned", instead)
+    # In a family in which the Service has no address they leave with the EgressIP.
+    both = egress_ip("both", "192.0.2.100", "2001:db8::100")
+    assert of(stored(TEXT + both + only_ipv4 + egress_service("plain"), hosts=hosts), "both")[1] == f"{leave}3"
+    found = of(stored(TEXT + both + service("plain") + egress_service("plain"), hosts=hosts), "both")
+    assert found[1].startswith(f"{leave}1; by an EgressService")
+    # An EgressIP that has none of them does not say that they leave with another one.
+    two = (
+        TEXT.replace(web("red", "a", "node2"), "") + egress_ip("also", "192.0.2.101") + egress_ip("out", "192.0.2.100")
+    )
+    found = of(stored(two + service("plain") + egress_service("plain"), hosts=hosts), "out")
+    assert found == ("Assigned", instead.replace("1; by", "0; by"))
+    # Without a host of the EgressService they leave with the EgressIP.
+    nowhere = egress_service("plain", nodeSelector=on("node9"))
+    assert of(stored(text + service("plain") + nowhere, first, hosts=hosts), "out") == ("Assigned", f"{leave}3")

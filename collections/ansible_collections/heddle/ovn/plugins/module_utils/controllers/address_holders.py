@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..store.snapshot import Snapshot
-from .egress.egress_ips import assign_egress_ips, update_egress_ips
+from .egress.egress_ip_status import update_egress_ips
+from .egress.egress_ips import assign_egress_ips
 from .egress.egress_services import update_egress_services
 from .network.network_nodes import select_nodes
 from .services.load_balancers import assign_announcers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EgressIPs: the host of each address, the workloads that leave with it, and the status of the objects.
+"""EgressIPs: the host of each address, and the workloads that leave with it.
 
 `status.items` is the assignment, as ovn-kubernetes writes it; it is also what the next one keeps as far as possible.
 `status.egressIP` of a workload is the EgressIP that it leaves with, or did last, which the next decision keeps, too.
@@ -16,7 +16,6 @@ from ...common.naming import PRIMARY_NETWORK_LABEL
 from ...store.snapshot import Snapshot, StoredObject
 from ..admission.host_addresses import reserved_addresses
 from ..allocation.pools import Pool, numbers
-from ..conditions import FALSE, TRUE, described, with_conditions
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, namespace_labels, networks, running_workloads
 from ..node_labels import EGRESS_SERVICE
@@ -24,8 +23,6 @@ from .egress_assignment import ASSIGNABLE_LABEL, Assignment, Host, assigned
 from .precedence import EGRESS_IP_IN_EFFECT, in_effect, remembered, store_in_effect
 
 EGRESS_IP = "EgressIP"
-# ovn-kubernetes has only `status.items`, and events; the condition has the reasons of these.
-ASSIGNED = "Assigned"
 MARK_POOL = "egressip-mark"
 # The marks of packets that leave with an address (ovn-kubernetes, `k8s.ovn.org/egressip-mark`).
 MARKS = (50000, 55000)
@@ -118,6 +115,8 @@ class EgressSelection:
         self.on_mesh: dict[str, set[str]] = {}
         # By object the networks of workloads that it selects and has no address for, in the order of the workloads.
         self.unusable: dict[str, dict[str, None]] = {}
+        # By workload its network, of those that any of them has an address for.
+        self.network_names: dict[str, str] = {}
         entries = snapshot.of_kind(EGRESS_IP)
         if not entries:
             return
@@ -128,7 +127,6 @@ class EgressSelection:
             by_namespace.setdefault(workload.namespace, []).append(workload)
         selected: dict[str, list[StoredObject]] = {}
         without_host: dict[str, list[StoredObject]] = {}
-        network_names: dict[str, str] = {}
         for entry in entries:
             chosen, held = namespaces.selected(entry.spec["namespaceSelector"]), held_on(snapshot, entry)
             for workload in (one for name in chosen for one in by_namespace.get(name, ())):
@@ -139,7 +137,7 @@ class EgressSelection:
                     self.on_mesh.setdefault(entry.name, set()).add(network.name)
                 elif network is not None and _has_address_for(network, held):
                     selected.setdefault(entry.name, []).append(workload)
-                    network_names[workload_key(workload)] = network.name
+                    self.network_names[workload_key(workload)] = network.name
                 elif network is not None:
                     without_host.setdefault(entry.name, []).append(workload)
                     if held:
@@ -150,7 +148,7 @@ class EgressSelection:
             own = self.workloads.setdefault(entry.name, {})
             for key in map(workload_key, selected.get(entry.name, ())):
                 if self.owners[key] == entry.name:
-                    own.setdefault(network_names[key], []).append(key)
+                    own.setdefault(self.network_names[key], []).append(key)
                 else:
                     self.elsewhere.setdefault(entry.name, {})[key] = self.owners[key]
 
@@ -164,7 +162,13 @@ def _has_address_for(network: Network, held: dict[str, str]) -> bool:
 
     Those of user-defined networks leave by the provider bridge only.
     """
-    return any(family(address) in network.families and (network.is_default or not nic) for address, nic in held.items())
+    return bool(usable_families(network, held))
+
+
+def usable_families(network: Network, held: dict[str, str]) -> set[int]:
+    """Return the families in which workloads of a network can leave with one of these addresses."""
+    usable = {family(address) for address, nic in held.items() if network.is_default or not nic}
+    return usable & set(network.families)
 
 
 def primary_network(workload: StoredObject, attachments: Attachments) -> Network | None:
@@ -172,45 +176,3 @@ def primary_network(workload: StoredObject, attachments: Attachments) -> Network
     used = [one.network for one in attachments.of(workload) if one.network.role == "Primary"]
     # The last one: on the default network a workload with another primary network is locked.
     return used[-1] if used else None
-
-
-def update_egress_ips(snapshot: Snapshot, assignment: Assignment, selection: EgressSelection, now: str) -> None:
-    """Write the conditions of every EgressIP, of what `assign_egress_ips` returned."""
-    for entry in snapshot.of_kind(EGRESS_IP):
-        nics = held_on(snapshot, entry)
-        condition = _condition(entry, assignment.failures[entry.name], selection, nics)
-        snapshot.objects[entry.key] = with_conditions(entry, [condition], now)
-
-
-def _condition(
-    entry: StoredObject,
-    failures: list[tuple[str, str]],
-    selection: EgressSelection,
-    nics: dict[str, str],
-) -> dict:
-    if failures:
-        return described(ASSIGNED, FALSE, failures[0][0], "; ".join(dict.fromkeys(one[1] for one in failures)))
-    elsewhere = selection.elsewhere.get(entry.name)
-    if elsewhere:
-        names = ", ".join(f"{workload} has that of {other}" for workload, other in sorted(elsewhere.items()))
-        return described(ASSIGNED, FALSE, "WorkloadInUse", f"a workload leaves with one EgressIP only: {names}")
-    on_mesh = selection.on_mesh.get(entry.name)
-    if on_mesh:
-        message = f"workloads of a MeshNetwork leave with the address of their host: {', '.join(sorted(on_mesh))}"
-        return described(ASSIGNED, FALSE, "NetworkNotSupported", message)
-    names = [*selection.networks(entry.name), *selection.unusable.get(entry.name, ())]
-    apart = [address for address, nic in nics.items() if nic]
-    defined = [name for name in names if not selection.found[name].is_default]
-    if apart and defined:
-        # The error of ovn-kubernetes (`getNextHop`).
-        message = (
-            "egress IP assigned to a host secondary interface for a user defined network "
-            f"(network name {', '.join(defined)}) is unsupported: {', '.join(apart)}"
-        )
-        return described(ASSIGNED, FALSE, "NetworkNotSupported", message)
-    families = {family(address) for address in holders(entry)}
-    lacking = [name for name in names if families.isdisjoint(selection.found[name].families)]
-    if lacking:
-        return described(ASSIGNED, FALSE, "IPFamilyNotOnNetwork", f"no address of a family of {', '.join(lacking)}")
-    count = sum(map(len, selection.workloads[entry.name].values()))
-    return described(ASSIGNED, TRUE, "Assigned", f"workloads that leave with these addresses: {count}")

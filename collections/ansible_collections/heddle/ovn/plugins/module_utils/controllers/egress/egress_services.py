@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from ...api import matches
 from ...api.kinds.egress_service import LOAD_BALANCER_IP
+from ...common.addressing import family
 from ...store.snapshot import Snapshot, StoredObject
 from ..conditions import FALSE, TRUE, described, with_conditions
 from ..network.attachment import workload_key
@@ -71,8 +72,9 @@ class EgressServiceSelection:
         # By object the workloads that are endpoints of its Service too and that belong to another one.
         self.elsewhere: dict[str, dict[str, str]] = {}
         self.networks: dict[str, Network] = {}
-        # Of those with one host.
+        # Of those with one host, and the families in which their Services have an address there.
         self.hosts: dict[str, str] = {}
+        self.families: dict[str, set[int]] = {}
         backing: dict[str, list[StoredObject]] = {}
         without_host: dict[str, list[StoredObject]] = {}
         for entry in snapshot.of_kind(EGRESS_SERVICE):
@@ -88,6 +90,7 @@ class EgressServiceSelection:
             self.networks[name] = network
             if host != ALL_HOSTS:
                 self.hosts[name] = host
+                self.families[name] = {family(address) for address in service.status.get("announcers") or {}}
             backing[name] = endpoints.backing(service)
         self.owners = in_effect(backing, EGRESS_SERVICE_IN_EFFECT)
         self.remembered = remembered(self.owners, without_host, EGRESS_SERVICE_IN_EFFECT)
