@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.store import settings
+from tests.pipeline import decide, layer2, namespace, workload
 
 DNS = {
     "name": "kube-system/kube-dns",
@@ -49,3 +50,20 @@ def test_errors_name_rule_and_entry(change, rule):
 def test_two_services_cannot_have_one_address():
     with pytest.raises(ValueError, match=r"entry 1: 10\.96\.0\.10 is another service's address"):
         settings.complete({"shared_services": [DNS, {**DNS, "name": "default/kubernetes"}]})
+
+
+def test_endpoints_are_on_the_default_network():
+    """A workload with a primary network of its own is locked there."""
+    text = (
+        namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:10::/64") + workload("red", "dns", "node1")
+        + namespace("plain", primary=False) + workload("plain", "dns", "node1")
+    )  # fmt: skip
+    usable = ["plain/dns", "missing/dns", "10.244.0.9"]
+    _after, problems = decide(text, settings={"shared_services": [{**DNS, "endpoints": ["red/dns", *usable]}]})
+    [problem] = problems
+    assert (problem.path, problem.rule) == (
+        "shared_services",
+        "endpoint red/dns of kube-system/kube-dns is in a namespace with a primary network of its own, and shared "
+        "services are reached on the default network",
+    )
+    assert not decide(text, settings={"shared_services": [{**DNS, "endpoints": usable}]})[1]

@@ -154,6 +154,22 @@ def check_services(before: Snapshot, after: Snapshot) -> Iterator[Refusal]:
     for address in sorted(_shared(after) & allocated.keys()):
         rule = f"{address} is the cluster IP of Service {allocated[address]}"
         yield "Settings", SHARED_SERVICES, rule, "choose another address"
+    yield from _locked_endpoints(after)
+
+
+def _locked_endpoints(after: Snapshot) -> Iterator[Refusal]:
+    """Reject endpoints of shared services that only health probes reach on the default network (OKEP-5193)."""
+    for entry in after.settings.get(SHARED_SERVICES, ()):
+        # Others are addresses.
+        for text in (one for one in entry["endpoints"] if "/" in one):
+            namespace = after.objects.get(f"Namespace/{text.partition('/')[0]}")
+            if namespace is not None and PRIMARY_NETWORK_LABEL in namespace.labels:
+                rule = (
+                    f"endpoint {text} of {entry['name']} is in a namespace with a primary network of its own, and "
+                    "shared services are reached on the default network"
+                )
+                remedy = f"choose workloads of namespaces without the label {PRIMARY_NETWORK_LABEL}"
+                yield "Settings", SHARED_SERVICES, rule, remedy
 
 
 def _family_mistakes(service: StoredObject, after: Snapshot) -> Iterator[Refusal]:
