@@ -4,7 +4,8 @@
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation.transit import first_clear
-from tests.pipeline import decide, layer2, layer3, namespace, nodes, plan_of, workload
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from tests.pipeline import decide, layer2, layer3, namespace, nodes, plan_of, stored, workload
 
 
 def tenants(*names):
@@ -136,3 +137,27 @@ def test_numbers_wrap_at_the_end_of_their_range(name, first, last):
     given = sorted(map(int, after.allocations[name].values()))
     assert given[-1] == last
     assert given[:-1] == list(range(first, first + len(given) - 1))
+
+
+def test_a_running_workload_keeps_its_mac_when_its_network_gets_ipv4():
+    """The MAC follows from the first address, and IPv4 addresses come first."""
+
+    def macs(snapshot) -> dict[str, str]:
+        return {name: one["interfaces"][-1]["mac"] for name, one in build_plan(snapshot)["workloads"].items()}
+
+    only_ipv6 = namespace("l3") + layer3("l3", "net", "fd00:9::/48", 64)
+    both = only_ipv6.replace("subnets: [", "subnets: [{cidr: 10.9.0.0/16, hostSubnet: 24}, ")
+    first = stored(only_ipv6 + workload("l3", "old", "node1"))
+    assert "mac/l3_net" not in first.allocations
+    text = both + workload("l3", "old", "node1") + workload("l3", "new", "node1")
+    second = stored(text, first)
+    assert macs(second) == {**macs(first), "l3/new": "0a:58:0a:09:00:03"}
+    assert build_plan(second)["workloads"]["l3/old"]["interfaces"][-1]["addresses"][0] == "10.9.0.4/24"
+    again = stored(text, second)
+    assert (again.objects, again.allocations) == (second.objects, second.allocations)
+    # A later one of this name is a new workload.
+    third = stored(both + workload("l3", "new", "node1"), second)
+    assert "mac/l3_net" not in third.allocations
+    assert macs(stored(text, third))["l3/old"] == "0a:58:0a:09:00:04"
+    # Nothing changes where the network has had both families.
+    assert macs(stored(text, stored(both + workload("l3", "old", "node1"))))["l3/old"] == "0a:58:0a:09:00:03"

@@ -24,7 +24,7 @@ from .provider_addresses import ProviderAddresses
 from .router_addresses import reserved_addresses
 from .transit import choose_transit_subnets, transit_subnet_pool
 from .tunnel_keys import key_ranges
-from .workload_macs import assign_macs, taken_requests
+from .workload_macs import assign_macs, derived_macs, taken_requests
 
 _ADDRESSES = "address/"
 # Pools whose owners are networks.
@@ -133,6 +133,12 @@ def allocate(
     if failures:
         # These would conflict with other claims.
         return failures
+
+    def given(workload: StoredObject, attachment: Attachment) -> list[str]:
+        subnets = workload_subnets(snapshot, attachment.network, node_of(workload))
+        return given_addresses(snapshot, attachment, subnets)
+
+    former = derived_macs(snapshot, attachments, running, _gaining_ipv4(snapshot, found), given)
     wanted: set[str] = set()
     for stage in (_number_pools, _host_subnet_pools, _workload_pools, _service_pools):
         for pool in stage(snapshot, found, attachments):
@@ -146,18 +152,25 @@ def allocate(
             failures += choose_transit_subnets(snapshot, network, found)
     names, exhausted = allocate_pools(snapshot)
     wanted, failures = wanted | names, failures + exhausted
-    wanted |= assign_macs(snapshot, found, attachments)
-
-    def given(workload: StoredObject, attachment: Attachment) -> list[str]:
-        subnets = workload_subnets(snapshot, attachment.network, node_of(workload))
-        return given_addresses(snapshot, attachment, subnets)
-
+    wanted |= assign_macs(snapshot, found, attachments, former)
     failures += taken_requests(snapshot, found, attachments, running, given)
     failures += _unreachable_gateways(snapshot, attachments)
     for name in {name for name in snapshot.allocations if network_of(name) not in kept} - wanted:
         del snapshot.allocations[name]
     snapshot.cursors = {name: position for name, position in snapshot.cursors.items() if name in wanted}
     return failures
+
+
+def _gaining_ipv4(snapshot: Snapshot, found: dict[str, Network]) -> set[str]:
+    """Return the networks that get their first IPv4 subnet, which Layer3 networks can; allocations are those before."""
+    return {
+        name
+        for name, network in found.items()
+        if network.topology == "Layer3"
+        and network.families == (4, 6)
+        and host_subnet_pool(name, 4) not in snapshot.allocations
+        and host_subnet_pool(name, 6) in snapshot.allocations
+    }
 
 
 def network_of(pool: str) -> str:
