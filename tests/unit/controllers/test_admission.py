@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refusals as by an API server: each case, and that all errors are reported at once."""
 
+import dataclasses
+
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.networks import running_workloads
@@ -12,6 +14,7 @@ CLUSTER = (
     "---\napiVersion: k8s.ovn.org/v1\nkind: ClusterUserDefinedNetwork\nmetadata: {{name: wide}}\n"
     "spec: {{namespaceSelector: {{}}, network: {{topology: {}}}}}\n"
 )
+EMPTY = namespace("empty", primary=False)
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24")
 
 
@@ -175,6 +178,19 @@ def test_cluster_subnets_are_immutable():
     before, _problems = decide(RED)
     _after, problems = decide(RED, before, settings={"cluster_subnets": ["10.200.0.0/16/24"]})
     assert "cannot be changed: hosts have subnets of 10.244.0.0/16/24" in str(problems[0])
+
+
+def test_subnets_of_the_settings_have_the_standard_notation():
+    """Others compare them as text; a state of an older release has them as they were written."""
+    text = {"cluster_subnets": ["FD00:10:244:0::/48/064"], "service_subnets": ["fd00:10:96:0:0::/112"]}
+    settings = complete(text)
+    assert settings["cluster_subnets"] == ["fd00:10:244::/48/64"]
+    assert settings["service_subnets"] == ["fd00:10:96::/112"]
+    before = stored(EMPTY, settings=text)
+    older = dataclasses.replace(before, settings={**before.settings, **text})
+    assert stored(EMPTY, older, settings=text).settings == settings
+    _after, problems = decide(EMPTY, older, settings={**text, "cluster_subnets": ["fd00:10:245::/48/64"]})
+    assert "cannot be changed" in str(problems[0])
 
 
 def test_ranges_have_room_for_every_host():

@@ -52,6 +52,15 @@ def test_two_services_cannot_have_one_address():
         settings.complete({"shared_services": [DNS, {**DNS, "name": "default/kubernetes"}]})
 
 
+def test_addresses_have_the_standard_notation():
+    """They are compared with others as text."""
+    six = {**DNS, "address": "FD00:10:96:0::a", "endpoints": ["fd00:10:244:0::9", "dns/resolver"]}
+    [service] = settings.complete({"shared_services": [six]})["shared_services"]
+    assert (service["address"], service["endpoints"]) == ("fd00:10:96::a", ["fd00:10:244::9", "dns/resolver"])
+    with pytest.raises(ValueError, match=r"entry 1: fd00:10:96::a is another service's address"):
+        settings.complete({"shared_services": [six, {**six, "address": "fd00:10:96::a"}]})
+
+
 def test_endpoints_are_on_the_default_network():
     """A workload with a primary network of its own is locked there."""
     text = (

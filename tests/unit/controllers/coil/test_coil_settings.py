@@ -53,6 +53,8 @@ def test_accepted(value):
          "racks: entry 1: another rack has as_number 1"),
         ({"racks": [{"as_number": 1, "nodes": ["a"]}, {"as_number": 2, "nodes": ["a"]}]},
          "racks: entry 1: a is in another rack"),
+        ({"routers": [{"address": "fd00::1"}, {"address": "FD00:0::1"}]},
+         "routers: entry 1: 'FD00:0::1' is no IP address, or there twice"),
         ({"bfd": {"interval": 9}}, "bfd: interval: must be a number of milliseconds from 10 to 60000, not 9"),
         ({"bfd": {"multiplier": 1}}, "bfd: multiplier: must be a number from 2 to 255, not 1"),
         ({"bfd": 100}, "bfd: must be true, false, or a mapping with interval and multiplier, not 100"),

@@ -115,9 +115,10 @@ def _router_mistakes(routers: list) -> Iterator[str]:
         if not isinstance(router, dict) or "address" not in router or set(router) - _ROUTER:
             yield f"entry {number}: must have address, and may have as_number and nodes"
             continue
-        if not _is_address(router["address"]) or router["address"] in seen:
+        address = _address(router["address"])
+        if address is None or address in seen:
             yield f"entry {number}: {router['address']!r} is no IP address, or there twice"
-        seen.add(str(router["address"]))
+        seen.add(address)
         if not _is_number(router.get("as_number", 1), 1, _MOST_AS):
             yield f"entry {number}: as_number must be a number from 1 to {_MOST_AS}"
         if not _are_names(router.get("nodes", [])):
@@ -163,8 +164,8 @@ def _are_names(value) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-def _is_address(value) -> bool:
+def _address(value):
     try:
-        return isinstance(value, str) and ipaddress.ip_address(value) is not None
+        return ipaddress.ip_address(value) if isinstance(value, str) else None
     except ValueError:
-        return False
+        return None

@@ -17,6 +17,7 @@ from .encapsulation import SETTING as ENCAPSULATION
 from .layer2_version import SETTING as LAYER2_TOPOLOGY
 from .layer2_version import TOPOLOGIES
 from .shared_services import SETTING as SHARED_SERVICES
+from .shared_services import in_standard_notation as service_in_standard_notation
 from .shared_services import mistakes as service_mistakes
 
 # Whether a user-defined network is only on nodes that need it, and the seconds for which it stays on one that no longer
@@ -84,7 +85,10 @@ def complete(given: dict | None) -> dict:
 
 
 def examine(given: dict | None) -> tuple[dict, list[str]]:
-    """Return the settings with defaults filled in, and a line for each that is unknown or malformed."""
+    """Return the settings with defaults filled in, and a line for each that is unknown or malformed.
+
+    Without mistakes subnets and addresses are as the `ipaddress` module writes them: they are compared as text later.
+    """
     given = {name: value for name, value in (given or {}).items() if value is not None}
     mistakes = [
         f"unknown setting {name}; known are {', '.join(DEFAULTS)}"
@@ -115,7 +119,18 @@ def examine(given: dict | None) -> tuple[dict, list[str]]:
         mistakes += _overlaps(settings) + [f"setting {SHARED_SERVICES}: {mistake}" for mistake in services]
     if settings[ENCAPSULATION] == AUTO and "mtu" not in given:
         settings["mtu"] = CHOSEN_MTU
-    return settings, mistakes
+    return settings if mistakes else _in_standard_notation(settings), mistakes
+
+
+def _in_standard_notation(settings: dict) -> dict:
+    subnets = {name: [*map(standard_subnet, value)] for name, value in settings.items() if name.endswith("_subnets")}
+    return {**settings, **subnets, SHARED_SERVICES: [*map(service_in_standard_notation, settings[SHARED_SERVICES])]}
+
+
+def standard_subnet(text: str) -> str:
+    """Return ADDRESS/PREFIX, or ADDRESS/PREFIX/HOST_PREFIX, as the `ipaddress` module writes it."""
+    address, length, *of_hosts = text.split("/")
+    return "/".join([str(ipaddress.ip_network(f"{address}/{length}")), *(str(int(part)) for part in of_hosts)])
 
 
 def _domain_mistakes(domain) -> list[str]:

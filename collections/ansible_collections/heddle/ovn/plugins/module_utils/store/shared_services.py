@@ -31,10 +31,17 @@ def mistakes(value, service_subnets: list[str]) -> list[str]:
             found.append(f"entry {number}: must have {', '.join(sorted(_FIELDS))}")
             continue
         found += [f"entry {number}: {text}" for text in _entry_mistakes(entry, service_subnets)]
-        if str(entry["address"]) in taken:
+        address = str(_address(entry["address"]) or entry["address"])
+        if address in taken:
             found.append(f"entry {number}: {entry['address']} is another service's address")
-        taken.add(str(entry["address"]))
+        taken.add(address)
     return found
+
+
+def in_standard_notation(entry: dict) -> dict:
+    """Return an entry without mistakes with its addresses as the `ipaddress` module writes them."""
+    endpoints = [str(_address(text) or text) for text in entry["endpoints"]]
+    return {**entry, "address": str(_address(entry["address"])), "endpoints": endpoints}
 
 
 def _entry_mistakes(entry: dict, service_subnets: list[str]) -> list[str]:

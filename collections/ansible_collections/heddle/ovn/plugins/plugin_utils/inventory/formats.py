@@ -19,7 +19,22 @@ _LINK_REMEDY = "use 1 to 15 letters, digits, dots, hyphens and underscores, not 
 
 
 def address(text: str) -> Mistake | None:
-    """An address that a host can have, without prefix length."""
+    """An address that a host can have, without prefix length, as kernels write it.
+
+    It is compared with what hosts report, as text.
+    """
+    found = _unicast(text)
+    if found:
+        return found
+    one = ipaddress.ip_address(text)
+    if one.version == 6 and one.ipv4_mapped:
+        return f"{text} is an IPv4 address in IPv6 notation", f"write {one.ipv4_mapped}"
+    if one.version == 6 and one.scope_id:
+        return f"{text} has a zone", f"write {text.partition('%')[0]}"
+    return None if text == str(one) else (f"{text} is not the standard notation (RFC 5952)", f"write {one}")
+
+
+def _unicast(text: str) -> Mistake | None:
     try:
         found = ipaddress.ip_address(text)
     except ValueError:
@@ -121,7 +136,7 @@ def local_listener(text: str) -> Mistake | None:
 def watched(value) -> Mistake | None:
     """True, false, or addresses to ping."""
     if isinstance(value, list):
-        return next((found for text in value if (found := address(str(text)))), None)
+        return next((found for text in value if (found := _unicast(str(text)))), None)
     if str(value).lower() in ("true", "false", "yes", "no", "on", "off", "1", "0"):
         return None
     return f"{value!r} is neither true nor false nor a list of addresses", "write true or a list of addresses"

@@ -14,6 +14,7 @@ from ...api.names import is_label_key, is_label_value
 from ...common.addressing import network_of
 from ...common.naming import NODE_NAME, PRIMARY_NETWORK_LABEL, cluster_network, namespaced_network, prefix
 from ...store import layer2_version
+from ...store.settings import standard_subnet
 from ...store.snapshot import Snapshot, StoredObject
 from ..network.attachment_definition import is_own
 from ..network.networks import MESH_KIND, NETWORK_KINDS, wanted_networks
@@ -72,7 +73,8 @@ def update_problems(resource: Resource, stored: StoredObject | None, manifest_se
 def check_settings(before: Snapshot, settings: dict) -> Iterator[Refusal]:
     """Host subnets that are allocated stay, and so do the ranges they were taken from."""
     old = before.settings.get("cluster_subnets", settings["cluster_subnets"])
-    if old != settings["cluster_subnets"]:
+    # A state of an older release has them as they were written.
+    if [*map(standard_subnet, old)] != settings["cluster_subnets"]:
         yield ("Settings", "cluster_subnets", f"cannot be changed: hosts have subnets of {', '.join(old)}",
                "put the old value back")  # fmt: skip
     yield from _ranges_that_move(before, settings)
