@@ -52,9 +52,9 @@ class Bridge:
         self.fallbacks.append(sent)
         return self.answer
 
-    def ports(self, **numbers):
+    def ports(self, flags=0, **numbers):
         body = [SimpleNamespace(name=name.encode(), port_no=number) for name, number in numbers.items()]
-        self.datapath.received(parser.OFPPortDescStatsReply(DIALECT, body=body), 0)
+        self.datapath.received(parser.OFPPortDescStatsReply(DIALECT, body=body, flags=flags), 0)
 
     def frame(self, source, target, *, port=VXLAN, tag=b"", data=None, **fields):
         """A frame that no flow matched."""
@@ -191,6 +191,24 @@ def test_new_port_makes_all_flows_anew():
     first, *others = bridge.take()
     assert (first.command, first.cookie_mask) == (ofproto.OFPFC_DELETE, 0)
     assert sorted(one.match["in_port"] for one in others) == [VXLAN, VXLAN, PORT_B, 5]
+
+
+def test_ports_of_all_parts_of_the_answer_are_known():
+    """OpenFlow 1.3.5, section 7.3.5: with many ports the bridge answers in several messages."""
+    bridge = Bridge()
+    bridge.datapath.restarted()
+    bridge.ports(flags=ofproto.OFPMPF_REPLY_MORE, **{"heddle-vxlan": VXLAN, "a": PORT_A})
+    assert not bridge.datapath.is_ready
+    bridge.ports(b=PORT_B)
+    assert bridge.datapath.is_ready
+    assert {one.match["in_port"] for one in bridge.take() if one.match is not None and "in_port" in one.match} == {
+        VXLAN, PORT_A, PORT_B,
+    }  # fmt: skip
+    # What an ended connection did not complete is no part of the next answer.
+    bridge.ports(flags=ofproto.OFPMPF_REPLY_MORE, **{"heddle-vxlan": VXLAN})
+    bridge.datapath.restarted()
+    bridge.ports(a=PORT_A)
+    assert not bridge.datapath.is_ready
 
 
 def test_frames_to_a_neighbour_over_the_fallback_make_no_flow_and_have_no_tag():

@@ -320,7 +320,7 @@ class BridgedPair(Pair):
         super().__init__()
         for host in self.hosts.values():
             body = [SimpleNamespace(name=MESH_TUNNELS.encode(), port_no=1)]
-            host.frames(parser.OFPPortDescStatsReply(DIALECT, body=body), self.now)
+            host.frames(parser.OFPPortDescStatsReply(DIALECT, body=body, flags=0), self.now)
 
     def _host(self, node):
         host = super()._host(node)

@@ -36,6 +36,8 @@ class Datapath:
         self._base = None
         # Of the parts of an answer that have arrived, {network: {key: packets}}: what is deleted meanwhile is no part.
         self._counters = {}
+        # The ports of the parts of the answer that have arrived.
+        self._parts = {}
         self.dropped = {}
         self.misses = 0
         # When a frame of a workload has last been seen, and how many packets the learned flows had counted by then.
@@ -86,7 +88,7 @@ class Datapath:
 
     def restarted(self):
         """A new connection to the bridge: whatever it has is not known."""
-        self._numbers, self._base = {}, None
+        self._numbers, self._base, self._parts = {}, None, {}
         self._counters.clear()
         self._send(flows.cleared())
 
@@ -100,7 +102,7 @@ class Datapath:
         if isinstance(message, parser.OFPPacketIn):
             self._frame(message.match, bytes(message.data), now)
         elif isinstance(message, parser.OFPPortDescStatsReply):
-            self._set_ports({_name(port): port.port_no for port in message.body})
+            self._described(message)
         elif isinstance(message, parser.OFPPortStatus):
             name, number = _name(message.desc), message.desc.port_no
             others = {other: one for other, one in self._numbers.items() if other != name and one != number}
@@ -182,6 +184,13 @@ class Datapath:
             return None
         local = tuple(sorted(self._numbers[port] for port in self._networks_of if port in self._numbers))
         return self._numbers[MESH_TUNNELS], local, self._peers
+
+    def _described(self, message):
+        """Part of the answer about ports, of which a message has room for 1023; the bridge sends parts in a row."""
+        self._parts |= {_name(port): port.port_no for port in message.body}
+        if not message.flags & ofproto.OFPMPF_REPLY_MORE:
+            numbers, self._parts = self._parts, {}
+            self._set_ports(numbers)
 
     def _set_ports(self, numbers):
         if numbers != self._numbers:
