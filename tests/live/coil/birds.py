@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.bird.reconcile import Places, reconcile_bird
+from ansible_collections.heddle.ovn.plugins.module_utils.common import subprocesses
+from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import NotInstalled
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from ansible_collections.heddle.ovn.plugins.module_utils.common.subprocesses import Run
 from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.bird_configuration import render_bird
 from tests.live.coil.hosts import OUTSIDE, apply, fleet, host, run
 from tests.live.conftest import START_TIMEOUT
@@ -87,6 +90,16 @@ def routed_fleet(tools, folder: Path, router: str, count: int = 2, text: str = F
             f"node{number}": stack.enter_context(bird(tools, host(number), folder / f"node{number}", text))
             for number in range(1, count + 1)
         }
+
+
+def program_of(tools) -> Run:
+    """BIRD's program of the tools, as an engine runs it."""
+    return lambda argv, text: subprocesses.run(tools.command(*argv), text)
+
+
+def missing_program(argv: list[str], _text: str) -> str:
+    """The same on a host where it is not in the path."""
+    raise NotInstalled(argv[0], "is not installed")
 
 
 def bring(plan: dict, places: dict[str, Places]) -> None:

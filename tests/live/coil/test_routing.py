@@ -12,7 +12,18 @@ from ansible_collections.heddle.ovn.plugins.module_utils.bird.control import Bir
 from ansible_collections.heddle.ovn.plugins.module_utils.bird.reconcile import reconcile_bird
 from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.bird_configuration import render_bird
 from ansible_collections.heddle.ovn.plugins.module_utils.types.bird_configuration import Configuration
-from tests.live.coil.birds import FOREIGN, NAMES, ROUTER, bring, learned, planned, routed_fleet, wait_until
+from tests.live.coil.birds import (
+    FOREIGN,
+    NAMES,
+    ROUTER,
+    bring,
+    learned,
+    missing_program,
+    planned,
+    program_of,
+    routed_fleet,
+    wait_until,
+)
 from tests.live.coil.hosts import OUTSIDE, apply, exchange, host, run
 from tests.live.conftest import START_TIMEOUT
 
@@ -150,25 +161,30 @@ def test_a_template_takes_the_place_of_heddles_protocols(tools, tmp_path):
         plan = planned(1, 2, coil={"protocol": "none"})
         for number, own in enumerate(places.values(), start=1):
             text = TEMPLATE.format(own=f"192.0.2.{number}", other=f"192.0.2.{3 - number}")
-            Path(own.templated).write_text(text, encoding="utf-8")
+            Path(own.proposed).write_text(text, encoding="utf-8")
         bring(plan, places)
         assert names(places, "node1") == []
         wait_until(lambda: learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"], START_TIMEOUT)
         unchanged(plan, places)
         one, wanted = places["node1"], render_bird(plan, "node1")
-        # BIRD reads it when it has changed, and refuses one with a mistake: what it runs stays.
-        Path(one.templated).write_text("protocol nonsense;\n", encoding="utf-8")
-        with pytest.raises(BirdError, match=r"was restored: .*heddle_template\.conf:1"):
-            reconcile_bird(wanted, write=True, places=one)
+        # BIRD reads it when it has changed. One with a mistake is refused: what runs stays, on the disk too.
+        accepted = Path(one.templated).read_text(encoding="utf-8")
+        Path(one.proposed).write_text("protocol nonsense;\n", encoding="utf-8")
+        for program, what in ((missing_program, "was restored"), (program_of(tools), "the former one stays")):
+            with pytest.raises(BirdError, match=rf"{what}: .*heddle_template\.conf:1:10 syntax error"):
+                reconcile_bird(wanted, write=True, places=one, run=program)
+            assert Path(one.templated).read_text(encoding="utf-8") == accepted
+            assert not list(Path(one.directory).glob("*.check"))
         assert learned(1, 4) == ["10.2.0.2/31 via 192.0.2.2"]
+        tools.run("bird", "-p", "-c", one.main)
+        os.unlink(one.proposed)
         os.unlink(one.templated)
         assert reconcile_bird(wanted, write=False, places=one).changes
-        reconcile_bird(wanted, write=True, places=one)
+        reconcile_bird(wanted, write=True, places=one, run=program_of(tools))
         wait_until(lambda: learned(1, 4) == [], START_TIMEOUT)
         # Without pools nothing of it stays.
-        Path(places["node2"].templated).write_text("# of a user\n", encoding="utf-8")
-        assert len(reconcile_bird(None, write=True, places=places["node2"]).changes) == 3
-        assert not os.path.exists(places["node2"].templated)
+        assert len(reconcile_bird(None, write=True, places=places["node2"]).changes) == 4
+        assert not list(Path(places["node2"].directory).glob("heddle*"))
 
 
 def bfd_sessions(places) -> list[str]:

@@ -23,7 +23,7 @@ description:
   - Only what differs is changed. What carries the owner's mark and is not in the plan any more is deleted; other things
     are not changed.
   - A network whose rows, flows or links the host rejects does not affect others. The module then fails at the end and
-    names it with the reason.
+    names it with the reason. So it does, under C(address pools), when BIRD does not accept its configuration.
   - Playbooks and C(heddle-host) lock each other out.
 extends_documentation_fragment:
   - heddle.ovn.attributes

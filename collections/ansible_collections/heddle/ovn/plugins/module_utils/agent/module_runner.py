@@ -15,6 +15,7 @@ from typing import TypeVar
 from ..common import bytecode_cache
 from ..common.change import Outcome
 from ..common.errors import EngineError
+from ..common.naming import ADDRESS_POOLS
 from ..common.plan_format import PLAN_FORMAT, has_ovn
 from ..common.serialization import unpack
 from ..ovsdb.protocol.client import Client, OvsdbError, Unreachable
@@ -220,8 +221,8 @@ def refusal(outcome: Outcome) -> str:
     """Return which networks this host rejected and why, one per line; "" when there are none."""
     reasons: dict[str, str] = {}
     for network, reason in outcome.refused:
-        reasons.setdefault(network, reason)
-    return "\n".join(f"network {network}: {reason}" for network, reason in reasons.items())
+        reasons.setdefault(network if network == ADDRESS_POOLS else f"network {network}", reason)
+    return "\n".join(f"{what}: {reason}" for what, reason in reasons.items())
 
 
 def result(outcome: Outcome, *, diff: bool = True) -> dict:

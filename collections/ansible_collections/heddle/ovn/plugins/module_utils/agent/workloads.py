@@ -8,7 +8,8 @@ from collections.abc import Set
 from ..bird.reconcile import reconcile_bird
 from ..common.change import Outcome
 from ..common.databases import OPEN_VSWITCH, SOUTHBOUND_REMOTE, VSWITCH_REMOTE
-from ..common.naming import INTEGRATION_BRIDGE
+from ..common.errors import EngineError
+from ..common.naming import ADDRESS_POOLS, INTEGRATION_BRIDGE
 from ..common.plan_format import has_ovn
 from ..netlink import kernel
 from ..netlink.kernel_modules import datapath_type
@@ -44,7 +45,7 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     if kernel.PYROUTE2_IMPORT_ERROR is None:
         userspace = _uses_userspace(plan, write=write)
         outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
-        outcome += apply_routed_workloads(context, plan)
+        outcome += reconcile_routed_workloads(render_routed_workloads(plan, node), write=write)
         outcome += apply_egress(plan, node, owner, write=write)
         outcome += reconcile_taps(vms, owner=f"{plan['deployment']}:vm", write=write)
     elif not write:
@@ -56,6 +57,9 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     if has_ovn(plan):
         outcome += _switch_ports(plan, node, owner, write=write)
     outcome += reconcile_vms(vms, owner=owner, write=write)
+    # Here, since BIRD may be slow to apply its configuration, and a user's part of that may have mistakes.
+    if kernel.PYROUTE2_IMPORT_ERROR is None:
+        outcome += _apply_bird(plan, node, write=write)
     if write and context.timeout and has_ovn(plan):
         _wait_for_workloads(plan, node, context.timeout, refused | {network for network, _reason in outcome.refused})
     if write and outcome.changed:
@@ -99,7 +103,17 @@ def apply_routed_workloads(context: NodeContext, plan: dict) -> Outcome:
     """Set addresses, routes and rules for the workloads on address pools, whose links are there already, and BIRD."""
     node = known_node(plan, context.node)
     outcome = reconcile_routed_workloads(render_routed_workloads(plan, node), write=context.write)
-    return outcome + reconcile_bird(render_bird(plan, node), write=context.write)
+    return outcome + _apply_bird(plan, node, write=context.write)
+
+
+def _apply_bird(plan: dict, node: str, *, write: bool) -> Outcome:
+    """Bring BIRD to its configuration. A failure concerns address pools, and nothing else on the host."""
+    try:
+        return reconcile_bird(render_bird(plan, node), write=write)
+    except (EngineError, OSError) as error:
+        if not write:
+            raise
+        return Outcome(refused=((ADDRESS_POOLS, str(error)),))
 
 
 def routed_size(plan: dict, node: str) -> int:

@@ -2,30 +2,35 @@
 """The engine for BIRD: one configuration file of Heddle's own, and the line in bird.conf that includes it.
 
 Everything else in bird.conf is the user's. Own are the file and protocols and tables whose names begin with `heddle`;
-the configuration that BIRD runs has its digest as a description, so an interrupted run is noticed. The role bird may
-have made a second file of a user's template: its digest is part of it, so that BIRD reads it whenever it has changed.
+the configuration that BIRD runs has its digest as a description, so an interrupted run is noticed. What the role bird
+made of a user's template is in a file that BIRD does not read. It becomes the second file of the configuration when
+BIRD accepts it: a reboot would otherwise leave the host without BIRD. Its digest is part of the description.
 """
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
 import re
 import stat
 from dataclasses import dataclass
 
+from ..common import subprocesses
 from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
+from ..common.naming import ADDRESS_POOLS
 from ..common.polling import attempts
 from ..types.bird_configuration import MARK, Configuration
+from .check import refusal
 from .control import SOCKET, BirdError, Control, NotRunning
 
 SUBSTRATE = "BIRD"
 _TIMEOUT = 30.0
 OWN = "heddle*"
 # A pattern: BIRD would refuse to start without a file that is named exactly.
-_INCLUDE = 'include "{}/heddle*.conf";'
+_INCLUDED = "{}/heddle*.conf"
 _OWN_BFD = re.compile(r"^\s*protocol\s+bfd\b", re.MULTILINE)
 # Comments of a user's may have any bytes, which stay.
 _AS_IT_IS = "surrogateescape"
@@ -51,13 +56,23 @@ class Places:
 
     @property
     def templated(self) -> str:
-        """The file that the role bird makes of a user's template; read after Heddle's, in the order of the names."""
+        """The user's part, of a template; read after Heddle's, in the order of the names."""
         return f"{self.directory}/heddle_template.conf"
+
+    @property
+    def proposed(self) -> str:
+        """What the role bird makes of the user's template; BIRD does not read it."""
+        return f"{self.directory}/heddle_template.wanted"
+
+    @property
+    def included(self) -> str:
+        """The pattern of the files that bird.conf includes."""
+        return _INCLUDED.format(self.directory)
 
     @property
     def include(self) -> str:
         """The line of bird.conf that has BIRD read Heddle's file."""
-        return _INCLUDE.format(self.directory)
+        return f'include "{self.included}";'
 
 
 @dataclass(frozen=True)
@@ -67,51 +82,53 @@ class _Files:
     own: str | None
     main: str | None
     templated: str | None
+    proposed: str | None
     # Of the user's part: owner, group and permissions, for a restoration. It may have passwords.
     access: tuple[int, int, int] = (0, 0, 0o600)
 
 
-def reconcile_bird(wanted: Configuration | None, *, write: bool, places: Places | None = None) -> Outcome:
+def reconcile_bird(
+    wanted: Configuration | None, *, write: bool, places: Places | None = None, run: subprocesses.Run = subprocesses.run
+) -> Outcome:
     """Bring BIRD to the configuration; None removes Heddle's part.
 
     A configuration that BIRD does not accept is a BirdError, and the files are as before. Without a BIRD that runs, its
-    files are written, which it reads when it starts, and a note says so.
+    files are written if its program accepts them, it reads them when it starts, and a note says so.
     """
     places = places or Places()
-    own, templated = _read(places.own), _read(places.templated)
-    if wanted is None and own is None and templated is None:
+    own, templated, proposed = map(_read, (places.own, places.templated, places.proposed))
+    if wanted is None and own is None and templated is None and proposed is None:
         return Outcome()
-    main = _read(places.main)
-    former = _Files(own, main, templated, _access(places.templated))
-    mark, text = _completed(wanted, main or "", templated)
-    if wanted is not None and main is None:
-        change = _change("create", "configuration", places.own, None, text)
+    access = _access(places.proposed if templated is None else places.templated)
+    former = _Files(own, _read(places.main), templated, proposed, access)
+    mark, files = _wanted_files(wanted, former, places)
+    if wanted is not None and former.main is None:
+        change = _change("create", "configuration", places.own, None, files.own)
         if write:
             raise BirdError(f"{places.main} is missing: BIRD is not installed; run heddle.ovn.networks")
         return Outcome((change,))
-    is_wanted = wanted is not None
-    changed = None if main is None else _with_include(main, places) if is_wanted else _without_include(main, places)
-    files = _Files(text, changed, templated if is_wanted else None, former.access)
     changes = _file_changes(places, former, files)
+    if changes and write and wanted is not None:
+        _check(places, files, run)
     try:
         with Control(places.socket) as control:
             running = _running(control)
             if not changes and mark is not None and mark not in running:
                 sides = ({"description": ", ".join(running)}, {"description": mark})
-                changes.append(Change(SUBSTRATE, "update", "running configuration", places.main, "", *sides))
+                changes.append(Change(SUBSTRATE, "update", "running configuration", places.main, ADDRESS_POOLS, *sides))
             if changes and write:
                 _write(places, files)
-                refusal = _configure(control, mark)
-                if refusal:
+                reason = _configure(control, mark)
+                if reason:
                     _write(places, former)
-                    raise BirdError(f"BIRD does not accept its configuration, which was restored: {refusal}")
+                    raise BirdError(f"BIRD does not accept its configuration, which was restored: {reason}")
             # Sessions take some seconds after a change, and what was written is not looked at again.
-            quiet = write or changes or not is_wanted
+            quiet = write or changes or wanted is None
             return Outcome(tuple(changes), notes=() if quiet else tuple(_silent(control)))
     except NotRunning as error:
         if changes and write:
             _write(places, files)
-        return Outcome(tuple(changes), notes=(str(error),) if is_wanted else ())
+        return Outcome(tuple(changes), notes=(str(error),) if wanted is not None else ())
 
 
 def _with_include(main: str, places: Places) -> str:
@@ -132,15 +149,26 @@ def _file_changes(places: Places, former: _Files, files: _Files) -> list[Change]
     changes = []
     if files.templated != former.templated:
         # Of the user's part no text, which may have passwords of sessions.
-        before = {"digest": hashlib.sha256(former.templated.encode(errors=_AS_IT_IS)).hexdigest()}
-        changes.append(Change(SUBSTRATE, "delete", "configuration", places.templated, "", before, {}))
+        sides = [{} if text is None else {"digest": _digest(text)} for text in (former.templated, files.templated)]
+        changes.append(Change(SUBSTRATE, _action(*sides), "configuration", places.templated, ADDRESS_POOLS, *sides))
+    if files.proposed != former.proposed:
+        before = {"digest": _digest(former.proposed)}
+        changes.append(Change(SUBSTRATE, "delete", "configuration", places.proposed, ADDRESS_POOLS, before, {}))
     if files.own != former.own:
-        action = "delete" if files.own is None else "create" if former.own is None else "update"
+        action = _action(former.own, files.own)
         changes.append(_change(action, "configuration", places.own, former.own, files.own))
     if files.main != former.main:
         sides = ({"include": places.include in text.splitlines()} for text in (former.main, files.main))
-        changes.append(Change(SUBSTRATE, "update", "include", places.main, "", *sides))
+        changes.append(Change(SUBSTRATE, "update", "include", places.main, ADDRESS_POOLS, *sides))
     return changes
+
+
+def _action(before: object, after: object) -> str:
+    return "create" if not before else "update" if after else "delete"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors=_AS_IT_IS)).hexdigest()
 
 
 def _running(control: Control) -> list[str]:
@@ -160,16 +188,33 @@ def _configure(control: Control, mark: str | None) -> str:
     return ""
 
 
-def _completed(wanted: Configuration | None, main: str, templated: str | None) -> tuple[str | None, str | None]:
-    """Return the description that distinguishes the configuration, and the text with it; None without one."""
+def _wanted_files(wanted: Configuration | None, former: _Files, places: Places) -> tuple[str | None, _Files]:
+    """Return the description that distinguishes the configuration, None without one, and the files."""
     if wanted is None:
-        return None, None
+        main = None if former.main is None else _without_include(former.main, places)
+        return None, _Files(None, main, None, None)
+    # Without a proposal the file is of an earlier release, until the role makes one.
+    templated, access = former.templated, former.access
+    if former.proposed is not None:
+        templated, access = former.proposed, _access(places.proposed)
     digest = wanted.digest
-    bfd = "" if _OWN_BFD.search(f"{main}\n{templated or ''}") else wanted.bfd
+    bfd = "" if _OWN_BFD.search(f"{former.main}\n{templated or ''}") else wanted.bfd
     if templated is not None:
         digest = hashlib.sha256(f"{digest}\n{templated}".encode(errors=_AS_IT_IS)).hexdigest()[: len(digest)]
     mark = f"heddle {digest}"
-    return mark, wanted.text.replace(MARK, mark) + bfd
+    main = None if former.main is None else _with_include(former.main, places)
+    return mark, _Files(wanted.text.replace(MARK, mark) + bfd, main, templated, former.proposed, access)
+
+
+def _check(places: Places, files: _Files, run: subprocesses.Run) -> None:
+    """Refuse what BIRD would not accept, also when it starts, before anything is written."""
+    texts = {places.main: files.main, places.own: files.own, places.templated: files.templated}
+    # Others of the user's.
+    texts |= {path: _read(path) for path in glob.glob(places.included) if path not in texts}
+    contents = {path: text.encode(errors=_AS_IT_IS) for path, text in texts.items() if text is not None}
+    reason = refusal(places.main, contents, places.included, run)
+    if reason:
+        raise BirdError(f"BIRD does not accept its configuration, so the former one stays: {reason}")
 
 
 def _wait(control: Control, mark: str | None) -> None:
@@ -197,7 +242,7 @@ def _change(action: str, kind: str, name: str, before: str | None, after: str | 
         kept = {*old} & {*new}
         old, new = ([line for line in lines if line not in kept] for lines in (old, new))
     sides = ({"lines": lines} if text is not None else {} for lines, text in ((old, before), (new, after)))
-    return Change(SUBSTRATE, action, kind, name, "", *sides)
+    return Change(SUBSTRATE, action, kind, name, ADDRESS_POOLS, *sides)
 
 
 def _shown(text: str) -> str:
@@ -222,15 +267,15 @@ def _access(path: str) -> tuple[int, int, int]:
 
 def _write(places: Places, files: _Files) -> None:
     """Bring the files to this state: Heddle's first, since bird.conf may refer to it, and what is to go last."""
-    wanted = {places.own: files.own, places.templated: files.templated, places.main: files.main}
-    for path, text in wanted.items():
+    users = {places.templated: files.templated, places.proposed: files.proposed}
+    for path, text in {places.own: files.own, **users, places.main: files.main}.items():
         if text is not None and text != _read(path):
-            mode = {places.main: None, places.own: 0o644, places.templated: 0o600}[path]
+            mode = 0o600 if path in users else {places.main: None, places.own: 0o644}[path]
             replace_file(path, text.encode(errors=_AS_IT_IS), mode=mode, single_writer=True)
-            if path == places.templated:
+            if path in users:
                 user, group, permissions = files.access
                 os.chown(path, user, group)
                 os.chmod(path, permissions)
-    for path in (places.own, places.templated):
-        if wanted[path] is None and os.path.exists(path):
+    for path, text in {places.own: files.own, **users}.items():
+        if text is None and os.path.exists(path):
             os.unlink(path)

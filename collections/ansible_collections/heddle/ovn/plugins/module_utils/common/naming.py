@@ -16,6 +16,8 @@ EXTERNAL_ID_TOPOLOGY = "k8s.ovn.org/topology"
 EXTERNAL_ID_NAD = "k8s.ovn.org/nad"
 EXTERNAL_ID_NODE = "k8s.ovn.org/node"
 ROUTER_MARK = "k8s-cluster-router"
+# Stands for the network of what address pools have in common, in reports about networks.
+ADDRESS_POOLS = "address pools"
 INTEGRATION_BRIDGE = "br-int"
 # The bridge of the mesh on a host, and its port for tunnels.
 MESH_BRIDGE, MESH_TUNNELS = "br-mesh", "heddle-vxlan"

@@ -20,7 +20,9 @@ METRICS_UNITS = tuple(
 METRICS_FILE = "/var/lib/prometheus/node-exporter/heddle.prom"
 PROGRAM = "/usr/local/sbin/heddle-host"
 LIBRARY = "/var/lib/heddle"
-BIRD_FILE, BIRD_TEMPLATED = "/etc/bird/heddle.conf", "/etc/bird/heddle_template.conf"
+BIRD_FILE, BIRD_TEMPLATED, BIRD_PROPOSED = (
+    f"/etc/bird/{name}" for name in ("heddle.conf", "heddle_template.conf", "heddle_template.wanted")
+)
 STATE_DATABASE = "/var/lib/heddle-state"
 # In /etc in Debian's releases; the other one in upstream's.
 VSWITCH_DATABASES = ("/etc/openvswitch/conf.db", "/var/lib/openvswitch/conf.db")
@@ -83,7 +85,7 @@ FOOTPRINTS = {
     ),
     "state": Footprint(sign=STATE_UNIT, own=(STATE_UNIT, "/usr/share/heddle.ovsschema"), users=("heddle",)),
     # Files of BIRD itself, bird.conf among them, come and go with its package.
-    "bird": Footprint(sign=BIRD_FILE, own=(BIRD_FILE, BIRD_TEMPLATED), units=("bird",)),
+    "bird": Footprint(sign=BIRD_FILE, own=(BIRD_FILE, BIRD_TEMPLATED, BIRD_PROPOSED), units=("bird",)),
     "metrics": Footprint(
         sign=METRICS_UNITS[0],
         own=(*METRICS_UNITS, METRICS_FILE),

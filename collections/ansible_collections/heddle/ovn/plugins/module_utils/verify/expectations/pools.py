@@ -7,9 +7,10 @@ Coil v2 has no isolation between pools. What is on OVN's networks is another net
 from __future__ import annotations
 
 from ...common.addressing import family
+from ...common.naming import ADDRESS_POOLS
 from ...types.egress_nat import UPLINK
 
-POOLS = "address pools"
+POOLS = ADDRESS_POOLS
 
 
 def with_pools(plan: dict) -> dict:
