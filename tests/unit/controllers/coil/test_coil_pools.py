@@ -14,7 +14,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.coil.member
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.coil.pool_space import PoolSpace, first_fit
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from tests.pipeline import decide, layer2, namespace, nodes, stored, workload
+from tests.pipeline import decide, layer2, namespace, nodes, stored, with_gateways, with_nics, workload
 
 SMALL = "{ipv4: 10.2.0.0/29, ipv6: 'fd02::200/125'}, {ipv4: 10.3.0.0/30, ipv6: 'fd02::300/126'}"
 
@@ -289,6 +289,38 @@ def test_a_plan_without_pools_is_as_before():
 )  # fmt: skip
 def test_what_is_refused(text, rule):
     assert rule in refused(text)
+
+
+@pytest.mark.parametrize(
+    ("subnets", "overlap"),
+    [
+        # Beside the addresses of the hosts, in their subnets.
+        ("{ipv4: 203.0.113.128/25}", "203.0.113.128/25 overlaps with 203.0.113.0/24, the subnet of eth3 on node"),
+        ("{ipv6: '2001:db8:3::f00/120'}", "2001:db8:3::f00/120 overlaps with 2001:db8:3::/64, the subnet of eth3"),
+        ("{ipv4: 192.0.2.128/25}", "192.0.2.128/25 overlaps with 192.0.2.0/24, the subnet of breth1 on node"),
+    ],
+)
+@pytest.mark.parametrize("ovn", [True, False])
+def test_subnets_of_the_hosts_nics_are_refused(subnets, overlap, ovn):
+    hosts = with_nics(with_gateways("shared"))
+    text, more = pool(subnets=subnets), {"settings": {"ovn": ovn}}
+    # Hosts have the same subnets, and each is named once.
+    (line,) = refused(text, hosts=hosts, **more)
+    assert overlap in line
+    # What is applied stays when a host gets such a NIC; what is appended to it does not.
+    first = stored(text, **more)
+    assert refused(text, first, hosts=hosts, **more) == []
+    appended = pool(subnets=f"{subnets}, {{ipv4: 203.0.113.64/29}}")
+    (line,) = refused(appended, first, hosts=hosts, **more)
+    assert line.startswith("spec.subnets[1].ipv4: 203.0.113.64/29 overlaps")
+
+
+def test_the_plan_of_hosts_without_ovn_does_not_depend_on_their_nics():
+    text, without = BASE + on(1), {"ovn": False}
+    hosts = nodes("node1", "node2")
+    assert build_plan(stored(text, hosts=with_nics(hosts), settings=without)) == build_plan(
+        stored(text, hosts=hosts, settings=without)
+    )
 
 
 SUBNETS = ("{ipv4: 10.2.0.0/29}", "{ipv4: 10.3.0.0/30}")

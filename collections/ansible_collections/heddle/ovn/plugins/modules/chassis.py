@@ -72,7 +72,7 @@ kernel_lacks:
 other_addresses:
   description:
     - Addresses with prefix length on NICs that no bridge of Heddle has, by NIC.
-    - EgressIPs may be in their subnets.
+    - EgressIPs may be in their subnets, address pools may not.
   returned: success
   type: dict
   sample: {"eth3": ["198.51.100.11/24"]}

@@ -114,6 +114,8 @@ def _virtual_machine(workload: StoredObject) -> dict:
 
 
 def _node(node, snapshot: Snapshot) -> dict:
+    # Without OVN other NICs matter for admission alone, and nothing has to be applied when they change.
+    others = node.spec.get("other_addresses") if snapshot.settings.get(OVN, True) else None
     return {
         "id": int(snapshot.get("node-id", node.name)),
         "chassis": node.spec.get("chassis"),
@@ -121,7 +123,7 @@ def _node(node, snapshot: Snapshot) -> dict:
         "addresses": node.spec.get("addresses", []),
         "layer2_topology_version": version_of(node),
         "gateway": node.spec.get("gateway"),
-        **({"other_addresses": others} if (others := node.spec.get("other_addresses")) else {}),
+        **({"other_addresses": others} if others else {}),
         **({"name_servers": servers} if (servers := node.spec.get("name_servers")) else {}),
         **({"mesh_neighbours": neighbours} if (neighbours := node.spec.get("mesh_neighbours")) else {}),
     }

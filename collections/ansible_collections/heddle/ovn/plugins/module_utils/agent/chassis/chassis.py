@@ -130,7 +130,8 @@ def _without_switch(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     mtu = _underlay_mtu(params["encap_ips"]) if ready else None
     return outcome, {
         "chassis": "", "datapath": WITHOUT_SWITCH, "gateway": {}, "underlay_mtu": mtu, "kernel_lacks": lacking,
-        "other_addresses": {}, "held_addresses": [], "name_servers": read_name_servers(),
+        "other_addresses": _other_addresses([]) if ready else None,
+        "held_addresses": [], "name_servers": read_name_servers(),
         "planned": os.path.exists(PLAN_FILE), "kept_plan": kept_plan(PLAN_FILE),
     }  # fmt: skip
 

@@ -6,6 +6,7 @@ Coil's own webhooks accept overlaps; here every address is routed in the same ta
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 from collections.abc import Iterator
 
@@ -34,27 +35,31 @@ def check_pools(before: Snapshot, after: Snapshot) -> Iterator[Refusal]:
             yield "Settings", f"coil.{field}", f"{name} is no host of the group heddle_nodes", "correct or remove it"
     pools = after.of_kind(POOL)
     if pools:
-        yield from _overlaps(pools, after)
+        yield from _overlaps(pools, before, after)
         yield from _secondary_networks(after)
     yield from _reservations(before, after)
 
 
-def _overlaps(pools: list[StoredObject], after: Snapshot) -> Iterator[Refusal]:
-    taken = list(_taken(after))
-    owned = [
-        (pool, f"spec.subnets[{number}].{name}", text)
-        for pool in pools
-        for number, entry in enumerate(pool.spec["subnets"])
-        for name, text in sorted(entry.items())
-    ]
+def _overlaps(pools: list[StoredObject], before: Snapshot, after: Snapshot) -> Iterator[Refusal]:
+    taken, hosts = list(_taken(after)), _subnets_of_hosts(after)
+    applied = {(pool.key, text) for pool in before.of_kind(POOL) for _path, text in _subnets(pool)}
+    owned = [(pool, path, text) for pool in pools for path, text in _subnets(pool)]
     for (pool, path, text), (other, _path, second) in itertools.combinations(owned, 2):
         if overlapping(text, second):
             where = "the same pool" if other is pool else f"{POOL} {other.name}"
             yield pool.key, path, f"{text} overlaps with {second} of {where}", "choose other subnets"
     for pool, path, text in owned:
-        for what, second in taken:
+        # A subnet of a host may come later, as with a further NIC; what is applied stays, as networks do.
+        for what, second in taken if (pool.key, text) in applied else (*taken, *hosts):
             if overlapping(text, second):
                 yield pool.key, path, f"{text} overlaps with {plain_host(second)}, {what}", "choose other subnets"
+
+
+def _subnets(pool: StoredObject) -> Iterator[tuple[str, str]]:
+    """Yield the field and the text of each subnet of a pool."""
+    for number, entry in enumerate(pool.spec["subnets"]):
+        for name, text in sorted(entry.items()):
+            yield f"spec.subnets[{number}].{name}", text
 
 
 def plain_host(subnet: str) -> str:
@@ -82,6 +87,20 @@ def _taken(after: Snapshot) -> Iterator[tuple[str, str]]:
     for network in after.of_kind(*_NETWORK_KINDS):
         for subnet in network.spec["subnets"] if network.spec["topology"] != "Localnet" else ():
             yield f"a subnet of {network.key}", subnet["cidr"]
+
+
+def _subnets_of_hosts(after: Snapshot) -> list[tuple[str, str]]:
+    """Return the subnets of the NICs of hosts, each of them once: others in them have addresses too."""
+    found: dict[str, str] = {}
+    for node in after.of_kind("Node"):
+        gateway = node.spec.get("gateway") or {}
+        nics = {gateway.get("bridge"): gateway.get("addresses", ()), **(node.spec.get("other_addresses") or {})}
+        for nic, addresses in nics.items():
+            for address in addresses:
+                subnet = ipaddress.ip_interface(address).network
+                if subnet.num_addresses > 1:
+                    found.setdefault(str(subnet), f"the subnet of {nic} on node {node.name}")
+    return [(what, subnet) for subnet, what in found.items()]
 
 
 def _secondary_networks(after: Snapshot) -> Iterator[Refusal]:
