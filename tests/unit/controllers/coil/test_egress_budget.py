@@ -70,3 +70,20 @@ def test_a_budget_of_zero_keeps_them_and_what_happens_is_no_decision():
     # A host that leaves the inventory.
     rest = {name: one for name, one in racks().items() if name != "node1"}
     assert routers(stored(text("2", **budget), first, hosts=rest)) == {"nat-0": "node3", "nat-1": "node2"}
+
+
+@pytest.mark.parametrize("lost", ["gone", "without tunnels"])
+def test_routers_that_are_lost_in_the_same_run_count_as_down(lost):
+    """Both would be down at once otherwise."""
+    budget = {"podDisruptionBudget": {"minAvailable": 1}}
+    first = stored(text("1", **budget), hosts=racks())
+    assert routers(first) == {"nat-0": "node1", "nat-1": "node2"}
+    hosts = racks()
+    if lost == "gone":
+        del hosts["node1"]
+    else:
+        hosts["node1"]["kernel_lacks"] = ["fou"]
+    second = stored(text("2", **budget), first, hosts=hosts)
+    assert routers(second) == {"nat-0": "node3", "nat-1": "node2"}
+    assert ready(second, "Egress/internet/nat")[1] == "RoutersLeave"
+    assert routers(stored(text("2", **budget), second, hosts=hosts)) == {"nat-0": "node3", "nat-1": "node3"}

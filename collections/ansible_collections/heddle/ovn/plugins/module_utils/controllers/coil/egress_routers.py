@@ -10,6 +10,7 @@ from collections import Counter
 
 from ...api import matches
 from ...store.snapshot import Snapshot, StoredObject
+from ..network.networks import is_pending
 from ..services.cluster_ips import EGRESS
 from .disruption import may_be_down
 from .router_placement import place
@@ -72,8 +73,8 @@ def place_routers(before: Snapshot, after: Snapshot, now: str) -> None:
         labels = router_labels(egress)
         apart = [term["topologyKey"] for term in egress.spec["template"]["apart"] if matches(term["selector"], labels)]
         budget = may_be_down(egress)
-        # Routers without an address are down already, and those that are not there yet.
-        waiting = egress.spec["replicas"] - sum(one.status.get("attachments") is not None for one in there.values())
+        # Routers without an address are down already, those that are not there yet, and those of hosts that are lost.
+        up = [one for one in there.values() if one.spec["node"] in working and not is_pending(one)]
         placed = place(
             egress.name,
             egress.spec["replicas"],
@@ -83,7 +84,7 @@ def place_routers(before: Snapshot, after: Snapshot, now: str) -> None:
             taken=taken,
             apart=apart,
             leaving=working,
-            may_leave=None if budget is None else max(0, budget - waiting),
+            may_leave=None if budget is None else max(0, budget - egress.spec["replicas"] + len(up)),
         )
         load.update(placed.values())
         for name, host in placed.items():
