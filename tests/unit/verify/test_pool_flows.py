@@ -5,7 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
+from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import family, is_within
+from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.egress_nat import render_egress
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans
+from ansible_collections.heddle.ovn.plugins.module_utils.types.egress_nat import MAIN_TABLE
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.evaluation import evaluate
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import expected
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
@@ -24,6 +29,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
     ExternalFlow,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.fleet import FleetExpectations
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.pool_flows import through_egress
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.pools import (
     POOLS,
     with_pools,
@@ -33,7 +39,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.sel
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import listeners, local_workloads
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.prober import Expectations
-from tests.pipeline import namespace, nodes, plan_of, workload
+from tests.pipeline import namespace, nodes, plan_of, stored, workload
 
 HOSTS = {
     name: {
@@ -150,6 +156,38 @@ def test_a_private_address_is_reached_directly_unless_it_is_a_destination():
     plan = with_pools(plan_of(PLAIN + everything + CLIENT, hosts=HOSTS))
     found = external_flows(plan, external, None, Selection(ALL))
     assert [one.address for one in found if one.kind == THROUGH_EGRESS] == ["203.0.113.5"]
+
+
+@pytest.mark.parametrize(
+    "destinations",
+    [["10.0.0.0/7"], ["11.0.0.0/8", "10.0.0.0/7"], ["0.0.0.0/0"], ["10.0.0.0/8"], ["172.0.0.0/8", "fc00::/6"]],
+)
+def test_what_is_private_is_decided_as_for_the_routes_of_the_client(destinations):
+    egress = EGRESS.replace("198.18.0.0/15", ", ".join(f"'{one}'" for one in destinations))
+    plan = plan_of(PLAIN + egress + CLIENT, hosts=HOSTS)
+    (client,) = (one for one in render_egress(plan, "node1") if one.namespace == "plain_client")
+    for address in ("10.9.9.9", "11.9.9.9", "9.9.9.9", "172.16.1.1", "172.1.1.1", "192.168.1.1", "fe12::1", "fd12::1"):
+        assert (through_egress(plan, "plain/client", address) is not None) == has_tunnel(client, address), address
+
+
+def has_tunnel(client, address: str) -> bool:
+    """Whether the rules and routes of a client lead an address into a tunnel."""
+    for rule in sorted((one for one in client.rules if one.family == family(address)), key=lambda one: one.priority):
+        if rule.fwmark or (rule.to and not is_within(address, [rule.to])):
+            continue
+        if rule.table == MAIN_TABLE:
+            return False
+        if any(one.table == rule.table and is_within(address, [one.to]) for one in client.routes):
+            return True
+    return False
+
+
+def test_of_two_with_the_same_destination_the_first_one_has_it():
+    second = EGRESS.replace("name: nat", "name: zzz")
+    both = CLIENT.replace("plain: nat}", "plain: 'nat,zzz'}")
+    plan = plan_of(PLAIN + EGRESS + second + both, stored(PLAIN + EGRESS + CLIENT, hosts=HOSTS), hosts=HOSTS)
+    assert plan["egress"]["workloads"]["plain/client"]["egresses"] == ["plain/nat", "plain/zzz"]
+    assert through_egress(plan, "plain/client", "198.18.2.20") == "plain/nat"
 
 
 def test_a_router_on_a_pool_is_seen_with_its_own_address():

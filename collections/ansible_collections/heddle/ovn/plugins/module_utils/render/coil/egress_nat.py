@@ -13,7 +13,7 @@ import hashlib
 import ipaddress
 from collections.abc import Iterator, Sequence
 
-from ...common.addressing import family, host_route, overlapping
+from ...common.addressing import family, host_route, is_within
 from ...common.naming import workload_namespace
 from ...types.egress_nat import (
     FOU_PORT,
@@ -71,6 +71,14 @@ def tunnel_name(remote: str) -> str:
     """Return the name of the tunnel to an address: `fou4_` and its hexadecimal form, `fou6_` and a part of a hash."""
     packed = ipaddress.ip_address(remote).packed
     return f"fou4_{packed.hex()}" if len(packed) == 4 else f"fou6_{hashlib.sha1(packed).digest()[:4].hex()}"
+
+
+def is_private(destination: str) -> bool:
+    """Return whether an address, or the first one of a network, is in a private range, as Coil decides it.
+
+    What is in one is reached directly, unless it is in a destination of which this holds.
+    """
+    return is_within(destination.partition("/")[0], _PRIVATE[family(destination)])
 
 
 def chosen_router(client: str, routers: Sequence[str]) -> str:
@@ -142,7 +150,7 @@ def _client(
             tunnel = Tunnel(tunnel_name(address), own[version], address, gateway["source_port"], tuple(there))
             tunnels.append(tunnel)
             for destination in wanted:
-                table = NARROW_TABLE if _is_private(destination) else WIDE_TABLE
+                table = NARROW_TABLE if is_private(destination) else WIDE_TABLE
                 # Of two gateways with the same destination the first one has it; the workload's status reports it.
                 routes.setdefault((table, destination), TunnelRoute(table, destination, tunnel.name))
             choices += _choice(own[version], address, there, gateway["affinity"])
@@ -156,12 +164,6 @@ def _client(
         workload_namespace(workload["namespace"], workload["name"]), tuple(families), tuple(tunnels),
         tuple(routes.values()), tuple(rules), _client_firewall(choices, originating_only=originating_only),
     )  # fmt: skip
-
-
-def _is_private(destination: str) -> bool:
-    """Return whether the destination's network address is in a private range."""
-    first = destination.partition("/")[0]
-    return any(overlapping(first, private) for private in _PRIVATE[family(destination)])
 
 
 def _client_rules(version: int) -> Iterator[EgressRule]:

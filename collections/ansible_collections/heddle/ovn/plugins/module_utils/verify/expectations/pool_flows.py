@@ -9,10 +9,10 @@ connections that these open to the client are not expected to work, as its answe
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 
-from ...common.addressing import family, plain
+from ...common.addressing import family, is_within, network_of, plain
+from ...render.coil.egress_nat import is_private
 from .external_flow import (
     POOL_FROM_HOST,
     POOL_FROM_ROUTER,
@@ -22,8 +22,6 @@ from .external_flow import (
     ExternalFlow,
 )  # fmt: skip
 from .pools import POOLS
-
-_PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")))
 
 
 def pool_flows(
@@ -81,18 +79,17 @@ def _routers(plan: dict, node: str, external: dict[str, list[str]]) -> dict[str,
 def through_egress(plan: dict, name: str, address: str) -> str | None:
     """Return the Egress (`namespace/name`) that a workload reaches an address through, None for none.
 
-    What is in a private range is reached directly, unless a destination is in it (Coil's tables 117 and 118).
+    What is in a private range is reached directly, unless a destination is in it (Coil's tables 117 and 118). Of two
+    with the same destination the first one has it.
     """
     egress = plan.get("egress", {"workloads": {}})
-    own = ipaddress.ip_address(address)
-    found = []
+    found: dict[tuple[bool, int], str] = {}
     for gateway in egress["workloads"].get(name, {}).get("egresses", ()):
         for text in egress["gateways"][gateway]["destinations"]:
-            network = ipaddress.ip_network(text)
-            is_narrow = any(one.version == network.version and network.subnet_of(one) for one in _PRIVATE)
-            if own in network and (is_narrow or not any(own in one for one in _PRIVATE)):
-                found.append((is_narrow, network.prefixlen, gateway))
-    return max(found)[2] if found else None
+            is_narrow = is_private(text)
+            if is_within(address, [text]) and (is_narrow or not is_private(address)):
+                found.setdefault((is_narrow, network_of(text).prefixlen), gateway)
+    return found[max(found)] if found else None
 
 
 def _through_egress(
