@@ -191,12 +191,28 @@ def test_of_two_with_the_same_destination_the_first_one_has_it():
 
 
 def test_a_router_on_a_pool_is_seen_with_its_own_address():
-    egress = EGRESS.replace("namespace: plain", "namespace: routed")
-    text = TEXT + PLAIN + egress + CLIENT.replace("egress.coil.cybozu.com/plain", "egress.coil.cybozu.com/routed")
-    plan = plan_of(text, hosts=HOSTS, settings=ROUTERS)
+    client = workload("routed", "client", "node1").replace(
+        "name: client,", "name: client, annotations: {egress.coil.cybozu.com/routed: nat},"
+    )
+    plan = plan_of(
+        TEXT + EGRESS.replace("namespace: plain", "namespace: routed") + client, hosts=HOSTS, settings=ROUTERS
+    )
     router = plan["coil"]["workloads"]["routed/nat-0"]["addresses"][0]
     found = [one for one in flows(plan) if one.kind == THROUGH_EGRESS]
     assert [(one.target, one.sources) for one in found] == [("outside", (router,))]
+
+
+@pytest.mark.parametrize(("client", "routers"), [("plain", "routed"), ("routed", "plain")])
+def test_nothing_is_expected_between_a_pool_and_the_network_of_ovn(client, routers):
+    """A client that ran before it was refused."""
+    text = TEXT + PLAIN + EGRESS.replace("namespace: plain", f"namespace: {routers}")
+    annotated = workload(client, "client", "node1").replace(
+        "name: client,", f"name: client, annotations: {{egress.coil.cybozu.com/{routers}: nat}},"
+    )
+    before = stored(text + workload(client, "client", "node1"), hosts=HOSTS, settings=ROUTERS)
+    plan = plan_of(text + annotated, before, hosts=HOSTS, settings=ROUTERS)
+    assert plan["egress"]["workloads"][f"{client}/client"]["egresses"] == [f"{routers}/nat"]
+    assert not [one for one in flows(plan) if one.kind == THROUGH_EGRESS]
 
 
 def test_a_client_of_a_pool_reaches_destinations_by_its_router_only():

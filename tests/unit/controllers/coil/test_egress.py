@@ -255,3 +255,27 @@ def test_many_routers_are_balanced_over_egresses():
     hosts = nodes(*(f"node{number}" for number in range(1, 5)))
     snapshot = stored(BASE + egress("one", replicas=2) + egress("two", replicas=2), hosts=hosts)
     assert sorted(routers(snapshot).values()) == ["node1", "node2", "node3", "node4"]
+
+
+@pytest.mark.parametrize("pooled", ["red", "internet"])
+def test_client_and_routers_on_different_kinds_of_network(pooled):
+    """Nothing passes between address pools and OVN's default network."""
+    pool = (
+        "---\napiVersion: coil.cybozu.com/v2\nkind: AddressPool\nmetadata: {name: p}\n"
+        "spec: {subnets: [{ipv4: 10.2.0.0/24, ipv6: 'fd02::/120'}]}\n"
+    )
+    annotated = namespace(pooled, primary=False).rstrip() + "\n  annotations: {coil.cybozu.com/pool: p}\n"
+    text = BASE.replace(namespace(pooled, primary=False), annotated) + pool + egress() + client()
+    found = condition(stored(text).objects["Workload/red/web"], "Ready")
+    assert found["reason"] == "EgressNotReachable"
+    other = "internet" if pooled == "red" else "red"
+    assert f"namespace {pooled} has the pool p, and namespace {other} has none" in found["message"]
+    # A new client waits. One that runs when the annotation comes goes on.
+    assert "red/web" not in build_plan(stored(text))["egress"]["workloads"]
+    running = stored(text, stored(text.replace("egress.coil.cybozu.com", "example.com")))
+    assert condition(running.objects["Workload/red/web"], "Ready")["reason"] == "EgressNotReachable"
+    both = text.replace(
+        namespace(other, primary=False),
+        namespace(other, primary=False).rstrip() + "\n  annotations: {coil.cybozu.com/pool: p}\n",
+    )
+    assert ready(stored(both), "Workload/red/web")[0] == "True"

@@ -8,6 +8,7 @@ from ...store.snapshot import Snapshot, StoredObject
 from ..services.cluster_ips import EGRESS
 from ..workload.placement import node_of
 from .egress_routers import egress_of, kernel_lacks
+from .membership import pool_of
 
 
 def selected_egresses(workload: StoredObject) -> list[str]:
@@ -16,13 +17,24 @@ def selected_egresses(workload: StoredObject) -> list[str]:
 
 
 def why_it_lacks_an_egress(snapshot: Snapshot, workload: StoredObject) -> tuple[str, str] | None:
-    """Return reason and message when an Egress is missing, or two have the same destination; None for none."""
+    """Return reason and message when an Egress is missing or not reachable, or two have the same destination."""
     holders: dict[str, str] = {}
     for name in selected_egresses(workload):
         egress = snapshot.objects.get(f"{EGRESS}/{name}")
         path = egress_path(name.partition("/")[0])
         if egress is None:
             return "EgressNotFound", f"{path}: there is no Egress {name}"
+        own, others = (pool_of(snapshot.objects[f"Namespace/{one}"], snapshot.settings)
+                       for one in (workload.namespace, egress.namespace))  # fmt: skip
+        if bool(own) != bool(others):
+            # A host drops what comes from a pool and goes to OVN's networks (`render/host/firewall.py`), which is the
+            # first packet of the client or of the router.
+            one, other = (workload, egress) if own else (egress, workload)
+            return "EgressNotReachable", (
+                f"{path}: namespace {one.namespace} has the pool {own or others}, and namespace {other.namespace} has "
+                "none: nothing passes between address pools and OVN's networks; put client and Egress into namespaces "
+                "with pools, or both into such without"
+            )
         for destination in egress.spec["destinations"]:
             other = holders.setdefault(destination, name)
             if other != name:

@@ -100,15 +100,15 @@ def _through_egress(
     if gateway is None or not any(family(one) == version for one in client["addresses"]):
         return
     pools = plan.get("coil", {}).get("workloads", {})
+    routers = {key: one for key, one in plan["egress"]["workloads"].items() if one.get("router_of") == gateway}
+    # Hosts let nothing through from pools to OVN's networks, and one direction of a tunnel would be that.
+    if any((key in pools) != (name in pools) for key in routers):
+        return
     sources = []
-    for router, one in plan["egress"]["workloads"].items():
-        if one.get("router_of") == gateway:
-            own = one["addresses"] if router in pools else hosts[one["node"]]
-            sources += [text for text in own if family(text) == version]
-    on_pool = any(
-        one.get("router_of") == gateway and router in pools for router, one in plan["egress"]["workloads"].items()
-    )
-    if not sources or (on_pool and target not in _routers(plan, client["node"], {target: [address]})):
+    for key, one in routers.items():
+        own = one["addresses"] if key in pools else hosts[one["node"]]
+        sources += [text for text in own if family(text) == version]
+    if not sources or (name in pools and target not in _routers(plan, client["node"], {target: [address]})):
         return
     yield ExternalFlow(
         THROUGH_EGRESS, client["node"], name, target, name, "", version, address, True, f"{gateway} has a router",
