@@ -151,7 +151,13 @@ def known_kvm(lab):
 def try_kvm(lab, stages):
     """Does KVM run a guest? It is the image's kernel that is tried, with QEMU."""
     packages.ensure(("vm",), stages)
-    return kvm.works(lab.cache, build(lab, stages))
+    image = build(lab, stages)
+    known = kvm.remembered(lab.cache, image)[1]
+    if known is None:
+        with stages.stage("kvm") as text:
+            known = kvm.works(lab.cache, image)
+            text.append("runs a guest" if known else "does not run a guest")
+    return known
 
 
 def build(lab, stages):

@@ -62,7 +62,7 @@ def key_of(kernel, image):
 
 
 def require(kernel, image):
-    """Raise LabError unless the kernel works here; a stored result is not tested again."""
+    """Raise LabError unless the kernel works here; a stored result is not tested again. True when it was tested."""
     with locked(kernel.cache / "uml.lock"):
         path, key = kernel.cache / "uml.json", key_of(kernel, image)
         try:
@@ -70,11 +70,12 @@ def require(kernel, image):
         except (FileNotFoundError, json.JSONDecodeError):
             known = []
         if key in known:
-            return
+            return False
         attempt(kernel, image)
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps([key]) + "\n")
         temporary.rename(path)
+    return True
 
 
 def attempt(kernel, image):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does KVM run a guest here? /dev/kvm may exist and still not do that, so a tiny guest is tried once."""
 
+import contextlib
 import json
 import os
 import platform
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 from lab import machine
@@ -18,10 +20,15 @@ LIMIT = 60
 def remembered(cache, image):
     """(key, answer): the answer is None when it was not tried yet."""
     key = " ".join([platform.release(), machine.version(), image.name])
+    return key, stored(cache).get(key)
+
+
+def stored(cache):
+    """What is known, by key."""
     try:
-        return key, json.loads((cache / "kvm.json").read_text()).get(key)
+        return json.loads((cache / "kvm.json").read_text())
     except (FileNotFoundError, json.JSONDecodeError):
-        return key, None
+        return {}
 
 
 def accessible():
@@ -38,7 +45,7 @@ def works(cache, image):
             answer = attempt(image)
             if answer is not None:
                 temporary = cache / "kvm.new"
-                temporary.write_text(json.dumps({key: answer}) + "\n")
+                temporary.write_text(json.dumps({**stored(cache), key: answer}) + "\n")
                 temporary.rename(cache / "kvm.json")
     return bool(answer)
 
@@ -50,13 +57,35 @@ def attempt(image):
         argv = [
             machine.QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc",
             *machine.KVM, "-m", "256M", "-kernel", str(image.kernel), "-initrd", str(image.initramfs),
-            "-append", "console=ttyS0 quiet panic=-1 rdinit=/kvm-probe", "-serial", f"file:{console}",
+            "-append", "console=ttyS0 quiet panic=-1 rdinit=/kvm-probe", "-qmp", "stdio", "-serial", f"file:{console}",
         ]  # fmt: skip
+        ended = run_to_end(argv)
+        return printed(console) or (False if ended else None)
+
+
+def run_to_end(argv):
+    """Run a guest with its monitor on standard input and output; False when it took longer than the limit.
+
+    Its end is also that QEMU stops it: where KVM cannot execute an instruction (nested virtualization), the guest
+    stands still for good, and QEMU stays.
+    """
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as guest:
+        late = threading.Event()
+        timer = threading.Timer(LIMIT, lambda: (late.set(), guest.kill()))
+        timer.start()
         try:
-            subprocess.run(argv, capture_output=True, timeout=LIMIT, check=False)
-        except subprocess.TimeoutExpired:
-            return printed(console) or None
-        return printed(console)
+            with contextlib.suppress(BrokenPipeError):
+                guest.stdin.write('{"execute": "qmp_capabilities"}\n')
+                guest.stdin.flush()
+            for line in guest.stdout:
+                if json.loads(line).get("event") == "STOP":
+                    break
+        finally:
+            timer.cancel()
+            guest.kill()
+    return not late.is_set()
 
 
 def printed(console):

@@ -38,7 +38,9 @@ class Driver(Switched):
     def prepare(self, stages):
         """Decide where memory is, and on ports for ssh; those that another program has taken since are replaced."""
         self.kernel.require()
-        kernel_probe.require(self.kernel, self.image)
+        began = time.monotonic()
+        if kernel_probe.require(self.kernel, self.image):
+            stages.line("guest", "has every feature; tried once on this machine", time.monotonic() - began)
         if clock.ensure(self.lab.cache) is None:
             stages.line("clock", f"slow on the hosts; install {clock.COMPILER}, then down and up again", 0)
         mappings.raise_limit(stages)
