@@ -87,7 +87,7 @@ def load(lab, stages, name):
         if state is None:
             overlap.refuse(Network(*saved["network"]))
             lab.logs.mkdir(exist_ok=True)
-            state = {key: value for key, value in saved.items() if key != "directory"}
+            state = {key: value for key, value in saved.items() if key not in ("directory", "runtime")}
             current = {}
         elif state["driver"] != saved["driver"]:
             raise LabError(

@@ -7,7 +7,7 @@ import shutil
 import time
 
 from lab import image as images
-from lab import impair, kernel, kernel_probe, kvm, nspawn, overlap, packages, probe, ssh, uml, vm
+from lab import impair, kernel, kernel_probe, kvm, nspawn, overlap, packages, probe, runtime, ssh, uml, vm
 from lab.config import HOSTS, Network, cpu_percent
 from lab.errors import DamagedError, LabError
 
@@ -16,9 +16,17 @@ DRIVERS = {driver.name: driver for driver in (vm.Driver, nspawn.Driver, uml.Driv
 
 def open_driver(lab, state):
     """The driver of a lab that exists."""
+    runtime.require_pid_files(lab, state.get("runtime"))
+    return driver_of(lab, state)
+
+
+def driver_of(lab, state):
+    """The same, also when the pid files of its hosts are gone."""
     network = Network(*state["network"])
     image = images.Image(lab.cache, state["image"])
-    return DRIVERS[state["driver"]](lab, network, image, lab.runtime(), state)
+    directory = runtime.of(lab, state.get("runtime"))
+    state["runtime"] = str(directory)
+    return DRIVERS[state["driver"]](lab, network, image, directory, state)
 
 
 def require(lab):
@@ -111,7 +119,7 @@ def create(lab, stages, wanted):
         "missing_features": missing if name == "nspawn" else [],
         "image": image.name,
         "network": [network.prefix, network.prefix6],
-        "runtime": str(lab.runtime()),
+        "runtime": str(runtime.of(lab)),
         **settings,
     }
     lab.logs.mkdir(exist_ok=True)
@@ -180,18 +188,19 @@ def build_with_kernel(lab, stages):
 
 def down(lab):
     """Remove every trace; True when there was something."""
-    if not lab.directory.is_dir() and not lab.has_runtime():
+    if not lab.directory.is_dir() and not runtime.existing(lab):
         return False
     with lock(lab):
         drivers = drivers_to_remove(lab)
         if drivers and lab.ssh_config.exists():
             ssh.in_parallel(lambda host: ssh.hang_up(lab.ssh_config, host.name), HOSTS)
-        stays = []
         for driver in drivers:
             driver.destroy()
-            stays += [text for host in HOSTS for text in impair.remove(driver.group(host))]
         if drivers:
-            shutil.rmtree(drivers[0].runtime)
+            runtime.end_left(lab)
+        stays = [text for driver in drivers for host in HOSTS for text in impair.remove(driver.group(host))]
+        for directory in {*runtime.existing(lab), *(driver.runtime for driver in drivers)}:
+            shutil.rmtree(directory)
         lab.forget(bool(drivers))
     if stays:
         raise LabError(
@@ -206,13 +215,14 @@ def drivers_to_remove(lab):
     try:
         state = lab.read()
         if state is not None:
-            return [open_driver(lab, state)]
-        if not lab.has_runtime():
+            return [driver_of(lab, state)]
+        if not runtime.existing(lab):
             return []
     except DamagedError:
         pass
     image = images.Image(lab.cache, "")
-    return [driver(lab, Network(), image, lab.runtime(), {}) for driver in DRIVERS.values()]
+    directory = next(iter(runtime.existing(lab)), None) or runtime.of(lab)
+    return [driver(lab, Network(), image, directory, {}) for driver in DRIVERS.values()]
 
 
 def status(lab):

@@ -29,8 +29,6 @@ MTU = {"management": 1500, "underlay": 9100, "provider": 1500}
 MACHINE_NUMBER = 15
 MACHINE_MAC = "02:68:64:00:00:0f"
 MEMORY_MEGABYTES, LEAST_MEGABYTES = 1024, 512
-# A socket path may be 107 characters long; the longest name that the lab appends takes 40 of them.
-LONGEST_RUNTIME = 67
 # Characters that separate words in the command lines and files that paths end up in.
 FORBIDDEN = set(' \t\n,:%"')
 
@@ -183,26 +181,6 @@ class Lab:
             (self.directory / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.directory.rmdir()
-
-    def runtime(self):
-        """A short directory for sockets and pid files, which no other user may enter."""
-        path = self._runtime()
-        path.mkdir(mode=0o700, exist_ok=True)
-        if not owned(path):
-            raise LabError(f"{path} belongs to another user", "remove it, or set XDG_RUNTIME_DIR")
-        return path
-
-    def has_runtime(self):
-        """Is there one? An `up` that failed early leaves it, and nothing else that `down` has to remove."""
-        path = self._runtime()
-        return path.is_dir() and owned(path)
-
-    def _runtime(self):
-        for base in (os.environ.get("XDG_RUNTIME_DIR"), "/tmp"):
-            path = pathlib.Path(base or "/nonexistent") / f"heddle-lab-{os.geteuid()}-{self.key}"
-            if path.parent.is_dir() and os.access(path.parent, os.W_OK) and len(str(path)) <= LONGEST_RUNTIME:
-                break
-        return path
 
     def host_files(self, host, network, driver):
         """The files that make one host different from the others."""

@@ -70,15 +70,14 @@ def run_to_end(argv):
     stands still for good, and QEMU stays.
     """
     with subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
     ) as guest:
         late = threading.Event()
         timer = threading.Timer(LIMIT, lambda: (late.set(), guest.kill()))
         timer.start()
         try:
             with contextlib.suppress(BrokenPipeError):
-                guest.stdin.write('{"execute": "qmp_capabilities"}\n')
-                guest.stdin.flush()
+                guest.stdin.write(b'{"execute": "qmp_capabilities"}\n')
             for line in guest.stdout:
                 if json.loads(line).get("event") == "STOP":
                     break

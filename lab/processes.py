@@ -98,20 +98,27 @@ def kill(pid_file, patience=PATIENCE):
     """Kill a process and its descendants, and remove its pid file."""
     pid = running(pid_file)
     if pid is not None:
-        # Parents first: a supervisor must not start another child.
-        victims = [(victim, identity(victim)) for victim in [pid, *descendants(pid)]]
-        for victim, known in victims:
-            if known and identity(victim) == known:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(victim, signal.SIGKILL)
-        deadline = time.monotonic() + patience
-        while any(known and identity(victim) == known for victim, known in victims):
-            if time.monotonic() > deadline:
-                raise LabError(f"process {pid} does not end", f"look at /proc/{pid}/stack, then repeat the command")
-            time.sleep(0.02)
+        end([pid], patience)
+    pid_file.unlink(missing_ok=True)
+
+
+def end(pids, patience=PATIENCE):
+    """Kill processes and their descendants, and wait until they have ended."""
+    # Parents first: a supervisor must not start another child.
+    victims = [(victim, identity(victim)) for pid in pids for victim in [pid, *descendants(pid)]]
+    for victim, known in victims:
+        if known and identity(victim) == known:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+    deadline = time.monotonic() + patience
+    while remaining := [victim for victim, known in victims if known and identity(victim) == known]:
+        if time.monotonic() > deadline:
+            pid = remaining[0]
+            raise LabError(f"process {pid} does not end", f"look at /proc/{pid}/stack, then repeat the command")
+        time.sleep(0.02)
+    for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-    pid_file.unlink(missing_ok=True)
 
 
 def wait_end(pid_file, patience=30):

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from lab import runtime
 from lab.config import MACHINES
 from lab.config import Lab as LabDirectory
 from lab.processes import running
@@ -130,9 +131,10 @@ class Hosts:
 
     def __init__(self, lab: Lab) -> None:
         self.lab, directory = lab, LabDirectory(lab.directory)
-        if (directory.read() or {}).get("driver") not in MACHINES:
+        state = directory.read() or {}
+        if state.get("driver") not in MACHINES:
             raise SystemExit("the hosts of this lab have no kernels of their own: make lab DRIVER=uml")
-        self._files = {name: directory.runtime() / f"{name}.pid" for name in _HOSTS}
+        self._files = {name: runtime.of(directory, state.get("runtime")) / f"{name}.pid" for name in _HOSTS}
 
     def processor_times(self) -> dict[str, float]:
         """Return the processor seconds so far, by host, and those of the clock."""

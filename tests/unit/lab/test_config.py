@@ -4,7 +4,7 @@
 import pytest
 import yaml
 
-from lab.config import DRIVERS, HOSTS, LONGEST_RUNTIME, PROJECT, Lab, Network, cpu_percent, host_named, memory_megabytes
+from lab.config import DRIVERS, HOSTS, PROJECT, Lab, Network, cpu_percent, host_named, memory_megabytes
 from lab.errors import LabError
 
 
@@ -85,18 +85,6 @@ def test_down_leaves_foreign_files(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"logs", "mine"}
     Lab(tmp_path).forget(existed=True)
     assert {path.name for path in tmp_path.iterdir()} == {"mine"}
-
-
-def test_the_runtime_directory_is_private_and_short(tmp_path, monkeypatch):
-    deep = tmp_path / ("x" * 100)
-    deep.mkdir()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
-    runtime = Lab(tmp_path).runtime()
-    try:
-        assert len(str(runtime)) <= LONGEST_RUNTIME
-        assert runtime.stat().st_mode & 0o777 == 0o700
-    finally:
-        runtime.rmdir()
 
 
 def test_the_inventory_names_the_same_hosts():

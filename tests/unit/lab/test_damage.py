@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from lab import __main__ as program
-from lab import commands, processes
+from lab import commands, processes, runtime
 from lab.config import Lab
 
 STATE = {"driver": "vm", "reason": "r", "missing_features": [], "image": "i", "network": ["198.18", "fd00:6864"]}
@@ -17,9 +17,8 @@ STATE = {"driver": "vm", "reason": "r", "missing_features": [], "image": "i", "n
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    (tmp_path / "run").mkdir()
     (tmp_path / "lab").mkdir()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("LAB_DIR", str(tmp_path / "lab"))
     return Lab()
@@ -55,7 +54,7 @@ def test_down_removes_the_hosts_of_damaged_state(lab):
     (lab.directory / "lab.json").write_text('{"driver": ')
     lab.logs.mkdir()
     (lab.directory / "node1").mkdir()
-    pid_file = lab.runtime() / "node1.pid"
+    pid_file = runtime.of(lab) / "node1.pid"
     pid = processes.start(pid_file, ["sleep", "1000"], lab.logs / "log")
     assert commands.down(lab)
     assert processes.identity(pid) is None
@@ -81,13 +80,15 @@ def test_host_that_does_not_run_is_named(lab, said, verb):
 @pytest.mark.parametrize("directory", [True, False])
 def test_down_removes_what_an_up_left_that_failed_early(lab, directory):
     """It had made the directory of sockets, and had not written what the lab is made of."""
-    runtime = lab.runtime()
     if directory:
+        path = runtime.of(lab)
         (lab.directory / "lock").touch()
     else:
         lab.directory.rmdir()
+        path = runtime.places(lab)[1]
+        path.mkdir(parents=True)
     assert commands.down(lab)
-    assert not runtime.exists()
+    assert not path.exists()
     assert not lab.directory.exists()
 
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from lab import commands, image, kvm, machine, ports, ssh, vm
+from lab import commands, image, kvm, machine, ports, runtime, ssh, vm
 from lab import template as templates
 from lab.config import HOSTS, Lab, Network, host_named
 from lab.errors import LabError
@@ -20,7 +20,6 @@ STATE = {"driver": "vm", "reason": "r", "missing_features": [], "image": "i", "n
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.delenv("LAB_MEMORY_MB", raising=False)
     monkeypatch.setattr(machine, "version", lambda: "QEMU 10")
     found = Lab(tmp_path / "lab")
@@ -39,7 +38,7 @@ def listener():
 
 
 def driver(lab, **settings):
-    return vm.Driver(lab, Network(), Image(lab.cache, "i"), lab.runtime(), {"vm": settings})
+    return vm.Driver(lab, Network(), Image(lab.cache, "i"), runtime.of(lab), {"vm": settings})
 
 
 def test_ports_of_stopped_hosts_are_replaced_when_they_are_taken(lab, monkeypatch, listener):
