@@ -13,7 +13,7 @@ import subprocess
 import tarfile
 import tempfile
 
-from lab import sources
+from lab import scratch, sources
 from lab.config import FILES
 from lab.errors import LabError
 
@@ -33,6 +33,12 @@ BUILD_OPTIONS = (
     "--dpkgopt=path-exclude=/usr/share/locale/*",
     "--dpkgopt=path-exclude=/usr/share/info/*",
 )
+# As root mmdebstrap mounts /proc, /sys and /dev into the directory that it installs into. Nobody else should see that,
+# and it has to end with the process that builds: else what it leaves cannot be removed safely.
+CONFINED = (
+    "setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child",
+    "--mount-proc",
+)  # fmt: skip
 # What the initramfs needs to reach its disks; virtio_net comes along so that interfaces exist before systemd starts.
 BOOT_MODULES = ("virtio_blk", "virtio_net", "squashfs", "overlay")
 BUSYBOX_APPLETS = (
@@ -151,6 +157,8 @@ def ensure(cache):
             return image, False
         if image.directory.exists():  # parts of it were removed or truncated
             shutil.rmtree(image.directory)
+        for torn in cache.glob(".image-*"):  # of a build that was killed: this one holds the lock
+            shutil.rmtree(torn, ignore_errors=True)
         with replacing(image.directory) as work:
             build(work)
     return image, True
@@ -200,27 +208,29 @@ def require_space(purpose, needed):
 
 
 def build(work):
-    """Build into an empty directory."""
-    require_space("building the host image", {tempfile.gettempdir(): BUILD_BYTES, work.parent: IMAGE_BYTES})
+    """Build into an empty directory of the cache."""
+    with scratch.directory(scratch.base(work.parent, public=os.geteuid() != 0), "heddle-building-image-") as parts:
+        build_in(work, parts)
+
+
+def build_in(work, parts):
+    """Build by means of a second directory for what is needed in between."""
+    require_space("building the host image", {parts.parent: BUILD_BYTES, work.parent: IMAGE_BYTES})
     run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(work / "ssh_key")], "make an ssh key")
-    # Everything that the build's own user ids must reach is in a directory of the system's temporary place.
-    with tempfile.TemporaryDirectory(prefix="heddle-image-") as scratch:
-        scratch = pathlib.Path(scratch)
-        scratch.chmod(0o755)
-        additions = scratch / "additions.tar"
-        write_additions(additions, (work / "ssh_key.pub").read_bytes())
-        tarball = scratch / "root.tar"
-        bootstrap(additions, tarball)
-        with open(tarball, "rb") as stream:
-            run(
-                ["sqfstar", "-comp", "lz4", "-quiet", "-no-progress", str(work / "root.squashfs")],
-                "pack the image",
-                stdin=stream,
-            )
-        boot = scratch / "boot"
-        release = extract_boot_files(tarball, boot)
-        shutil.copyfile(next((boot / "boot").glob("vmlinuz-*")), work / "vmlinuz")
-        write_initramfs(boot / "usr/lib/modules" / release, scratch / "initramfs", work / "initramfs")
+    additions = parts / "additions.tar"
+    write_additions(additions, (work / "ssh_key.pub").read_bytes())
+    tarball = parts / "root.tar"
+    bootstrap(additions, tarball)
+    with open(tarball, "rb") as stream:
+        run(
+            ["sqfstar", "-comp", "lz4", "-quiet", "-no-progress", str(work / "root.squashfs")],
+            "pack the image",
+            stdin=stream,
+        )
+    boot = parts / "boot"
+    release = extract_boot_files(tarball, boot)
+    shutil.copyfile(next((boot / "boot").glob("vmlinuz-*")), work / "vmlinuz")
+    write_initramfs(boot / "usr/lib/modules" / release, parts / "initramfs", work / "initramfs")
     with open(work / "empty.ext4", "wb") as disk:
         disk.truncate(DISK_BYTES)
     run(["/usr/sbin/mkfs.ext4", "-q", "-F", str(work / "empty.ext4")], "make an empty disk")
@@ -249,8 +259,9 @@ def write_additions(path, public_key):
 def bootstrap(additions, tarball):
     """Install Debian into a tar archive."""
     source = sources.choose(sources.read_sources())
-    mode = "root" if os.geteuid() == 0 else "unshare"
-    argv = ["mmdebstrap", f"--mode={mode}", "--quiet", *BUILD_OPTIONS, f"--include={','.join(PACKAGES)}"]
+    root = os.geteuid() == 0
+    argv = ["mmdebstrap", f"--mode={'root' if root else 'unshare'}", "--quiet", *BUILD_OPTIONS]
+    argv.append(f"--include={','.join(PACKAGES)}")
     argv += [f"--aptopt={option}" for option in sources.apt_options()]
     argv += [
         f"--essential-hook=tar-in {additions} /",
@@ -261,9 +272,15 @@ def bootstrap(additions, tarball):
         "-",
         source.line(),
     ]
+    # Where root may not make namespaces, as in some containers, mmdebstrap mounts nothing.
+    if root and subprocess.run([*CONFINED, "true"], capture_output=True, check=False).returncode == 0:
+        argv = [*CONFINED, *argv]
+    # mmdebstrap installs into a directory of its own below TMPDIR.
+    environment = {**os.environ, "TMPDIR": str(tarball.parent)}
     with open(tarball, "wb") as stream:
         remedy = "check that apt reaches its mirror (apt-get update), or set LAB_APT_URI to the address of another"
-        run(argv, f"install Debian {sources.SUITE} from {source.uri}", remedy, stdout=stream, stdin=subprocess.DEVNULL)
+        run(argv, f"install Debian {sources.SUITE} from {source.uri}", remedy, stdout=stream, stdin=subprocess.DEVNULL,
+            env=environment)  # fmt: skip
 
 
 def extract_boot_files(tarball, target):

@@ -5,7 +5,6 @@ No kernel that Debian packages as user-mode-linux has all that hosts need (nft N
 7.x do not run on processors with AMX.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -13,11 +12,8 @@ import platform
 import re
 import shutil
 import subprocess
-import tempfile
-from pathlib import Path
 
-from lab import guest, kernel_source
-from lab.config import owned
+from lab import guest, kernel_source, scratch
 from lab.errors import LabError
 from lab.image import locked, replacing, run
 
@@ -25,9 +21,6 @@ CONFIG = guest.FILES / "kernel-config"
 TOOLS = ("gcc", "make", "flex", "bison", "bc", "ld", "strip", "xz", "tar", "dpkg-deb")
 # The unpacked sources and what the build makes of them, with room to spare, in bytes.
 SCRATCH = 2 << 30
-SCRATCH_PREFIX = "heddle-kernel-"
-# Where the name of the present build's directory is stored, in the cache.
-SCRATCH_FILE = "kernel.scratch"
 # How many objects a build makes, for the display of progress only.
 OBJECTS = 1020
 # Counts up when the way of building changes in a manner that no other input shows.
@@ -99,37 +92,22 @@ def ensure(cache, accept, progress):
         if kernel:
             return kernel, False
         require_tools()
-        remove_scratch(cache)
-        scratch_parent = require_space(Path(tempfile.gettempdir()))
-        with tempfile.TemporaryDirectory(prefix=SCRATCH_PREFIX, dir=scratch_parent) as scratch:
-            (cache / SCRATCH_FILE).write_text(scratch)
-            source = kernel_source.find(Path(scratch), progress)
+        for torn in cache.glob(".kernel-*"):  # of a build that was killed: this one holds the lock
+            shutil.rmtree(torn, ignore_errors=True)
+        with scratch.directory(scratch.base(cache), "heddle-building-kernel-") as parts:
+            require_space(parts.parent)
+            source = kernel_source.find(parts, progress)
             compiler = compiler_version()
             kernel = Kernel(cache, name_of(source.version, compiler))
             if kernel.directory.exists():  # left over, and not complete: cached() would have found it
                 shutil.rmtree(kernel.directory)
             with replacing(kernel.directory) as work:
-                made = build(source, Path(scratch), work, progress)
+                made = build(source, parts, work, progress)
                 facts = {"wanted": wanted(), "version": source.version, "compiler": compiler, "release": made}
                 (work / "kernel.json").write_text(json.dumps(facts, indent=2) + "\n")
                 progress("boots a guest, to see what the kernel can do")
                 accept(at(cache, work))
     return kernel, True
-
-
-def remove_scratch(cache):
-    """Remove what a build has left that was killed. Under the lock of builds: no other one uses this directory.
-
-    The directory's name is stored, because builds for other caches have directories beside it.
-    """
-    stored = cache / SCRATCH_FILE
-    with contextlib.suppress(FileNotFoundError):
-        left = Path(stored.read_text())
-        if left.name.startswith(SCRATCH_PREFIX) and left.is_dir() and owned(left):
-            # The compiler of a build that was killed may still write.
-            shutil.rmtree(left, ignore_errors=True)
-    for torn in cache.glob(".kernel-*"):
-        shutil.rmtree(torn, ignore_errors=True)
 
 
 def at(cache, directory):
@@ -158,7 +136,6 @@ def require_space(directory):
             f"building the kernel of driver uml takes {SCRATCH >> 20} MB in {directory}, which has {free >> 20} MB",
             "make room there, or set TMPDIR to a directory that has it",
         )
-    return directory
 
 
 def compiler_version():
@@ -172,9 +149,9 @@ def environment():
     return {**kept, **built, "LC_ALL": "C"}
 
 
-def build(source, scratch, work, progress):
+def build(source, parts, work, progress):
     """Build into an empty directory; return the kernel's release."""
-    tree, objects = scratch / "source", scratch / "objects"
+    tree, objects = parts / "source", parts / "objects"
     objects.mkdir()
     kernel_source.unpack(source, tree, progress)
     make = ["make", "-C", str(tree), f"O={objects}", "ARCH=um"]
@@ -186,7 +163,7 @@ def build(source, scratch, work, progress):
             f"linux {source.version} does not accept {', '.join(lacking)} from {CONFIG}",
             "correct the names or add the options that these need",
         )
-    compile_all([*make, f"-j{len(os.sched_getaffinity(0))}", "linux"], scratch / "build.log", progress)
+    compile_all([*make, f"-j{len(os.sched_getaffinity(0))}", "linux"], parts / "build.log", progress)
     release = run([*make, "-s", "kernelrelease"], "ask for the kernel's release", env=environment()).stdout.decode()
     run(["strip", "-o", str(work / "linux"), str(objects / "linux")], "strip the kernel")
     (work / "linux").chmod(0o755)

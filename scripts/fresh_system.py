@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import configparser
 import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from lab import image, sources
+from lab import image, scratch, sources
 from lab.config import Lab
 from lab.errors import LabError
 
@@ -86,25 +84,15 @@ def environment(ours) -> dict[str, str]:
 @contextlib.contextmanager
 def place():
     """Yield an empty directory for a system and remove it; those of runs that were killed are removed as well."""
-    base = Path(os.environ.get("TMPDIR") or "/var/tmp")
-    free = shutil.disk_usage(base).free
-    if free < SPACE:
-        raise LabError(
-            f"{base} has {free / 1e9:.1f} GB left and a fresh system needs {SPACE / 1e9:.1f} GB",
-            "make room, or set TMPDIR to a directory with more",
-        )
-    for old in base.glob("heddle-fresh-*"):
-        with contextlib.suppress(OSError), open(old / "lock") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(old, ignore_errors=True)
-    directory = Path(tempfile.mkdtemp(prefix="heddle-fresh-", dir=base))
-    try:
-        directory.chmod(0o755)
-        with open(directory / "lock", "w") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    base = Path(os.environ.get("TMPDIR") or scratch.PUBLIC)
+    with scratch.directory(base, "heddle-fresh-") as directory:
+        free = shutil.disk_usage(base).free
+        if free < SPACE:
+            raise LabError(
+                f"{base} has {free / 1e9:.1f} GB left and a fresh system needs {SPACE / 1e9:.1f} GB",
+                "make room, or set TMPDIR to a directory with more",
+            )
+        yield directory
 
 
 def bootstrap(release: str, root: Path) -> None:
