@@ -93,6 +93,8 @@ def show_probe(lab, wanted, as_json):
 
 
 def show_packages(lab, stages, wanted, only_list):
+    # Before packages are installed in vain.
+    probe.require_permitted(wanted, os.geteuid() == 0)
     # What decides on a driver is among the common packages.
     installed = not only_list and packages.ensure((), stages)
     drivers = DRIVERS if wanted == "all" else commands.packages_for(lab, wanted)

@@ -33,7 +33,7 @@ BUILD_OPTIONS = (
     "--dpkgopt=path-exclude=/usr/share/locale/*",
     "--dpkgopt=path-exclude=/usr/share/info/*",
 )
-# As root mmdebstrap mounts /proc, /sys and /dev into the directory that it installs into. Nobody else should see that,
+# As root mmdebstrap mounts /proc, /sys and /dev into the directory that it installs into. Only it may see these mounts,
 # and it has to end with the process that builds: else what it leaves cannot be removed safely.
 CONFINED = (
     "setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child",

@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from lab import console, impair, processes, ssh
 from lab import image as images
-from lab import impair, processes, ssh
 from lab.config import HOSTS, INTERFACES, MTU, PROJECT, SEGMENTS
 from lab.errors import LabError
 
@@ -121,6 +121,7 @@ class Driver:
         processes.kill(self.pid_file(host))  # one of a holder that has died
         state = self.lab.directory / host.name
         files = {**self.lab.host_files(host, self.network, self.name), PRIORITY_FILE: PRIORITY}
+        files[console.FILE] = console.UNIT
         for name, text in files.items():
             path = state / "upper" / name
             if not path.exists():
@@ -132,13 +133,21 @@ class Driver:
         argv += [sys.executable, "-m", "lab.container", host.name, "--lower", str(self.image.root)]
         argv += ["--state", str(state), "--merged", f"/run/lab/{host.name}", "--cgroup", str(self.cgroup / host.name)]
         argv += ["--holder", str(self.holder), "--machine", f"{host.name}-{self.lab.key}"]
-        log = self.lab.logs / f"{host.name}.log"
-        processes.start(self.pid_file(host), argv, log, env=processes.environment(PROJECT))
+        with self.booting(host):
+            processes.start(self.pid_file(host), argv, self.console(host), env=processes.environment(PROJECT))
         ssh.wait(self.lab.ssh_config, host.name, alive=lambda: self.running(host))
 
-    def booting(self, _host):
-        """Do nothing: these hosts have booted when ssh answers."""
-        return contextlib.nullcontext()
+    def console(self, host):
+        return self.lab.logs / f"{host.name}.log"
+
+    def booting(self, host):
+        """Wait, after the body has made a host boot, until it reports on its console that ssh listens.
+
+        A host that an earlier version has started does not report it.
+        """
+        if not (self.lab.directory / host.name / "upper" / console.FILE).exists():
+            return contextlib.nullcontext()
+        return console.booting(host.name, self.console(host), lambda: self.running(host))
 
     def kill(self, host):
         """Cut the power."""

@@ -37,9 +37,8 @@ def choose(wanted, missing, root, kvm=False, kernel=False):
     lacks_some = f"this kernel lacks {', '.join(missing)}"
     if wanted not in ("auto", *DRIVERS):
         raise LabError(f"there is no driver {wanted}", f"use auto, {', '.join(DRIVERS[:-1])} or {DRIVERS[-1]}")
+    require_permitted(wanted, root)
     if wanted == "nspawn":
-        if not root:
-            raise LabError("driver nspawn needs root", "use --driver uml or vm, which do not")
         return "nspawn", f"asked for; {lacks_some}" if missing else "asked for"
     if wanted != "auto":
         return wanted, "asked for"
@@ -52,6 +51,12 @@ def choose(wanted, missing, root, kvm=False, kernel=False):
     if root:
         return "nspawn", f"{lacks_some}: no VRFs and no local gateway mode here; DRIVER=uml has both"
     return "uml", "no KVM, not root"
+
+
+def require_permitted(wanted, root):
+    """Refuse a driver that this user cannot use."""
+    if wanted == "nspawn" and not root:
+        raise LabError("driver nspawn needs root", "use --driver uml or vm, which do not, or run this as root")
 
 
 def wish(option):

@@ -7,21 +7,16 @@ user network stack connects a port of this machine with the ssh of each host.
 
 import contextlib
 import os
-import re
 import shutil
 import socket
 import time
 
-from lab import clock, guest, kernel, kernel_probe, mappings, processes, ssh
+from lab import clock, console, guest, kernel, kernel_probe, mappings, processes, ssh
 from lab.config import HOSTS, MACHINE_MAC, MACHINE_NUMBER, MTU, SEGMENTS
 from lab.errors import LabError
 from lab.image import run
 from lab.machine import QEMU
 from lab.switched import Switched
-
-READY = "lab-ready"
-# A connection that comes before the guest listens is tried again only after seconds: so each host reports it.
-READY_UNIT = f"[Service]\nExecStartPost=/bin/sh -c 'echo {READY} > /dev/console'\n"
 
 
 class Driver(Switched):
@@ -115,7 +110,7 @@ class Driver(Switched):
         if not disk.exists():
             copy_sparse(self.image.disk, disk)
         files = {**self.lab.host_files(host, self.network, self.name), **clock.files(self.lab.cache)}
-        files["etc/systemd/system/ssh.service.d/lab-ready.conf"] = READY_UNIT
+        files[console.FILE] = console.UNIT
         initramfs = directory / "initramfs"
         guest.write_initramfs(self.kernel, "init", {f"host/{name}": text for name, text in files.items()}, initramfs)
         with contextlib.ExitStack() as open_sockets, self.booting(host):
@@ -131,17 +126,9 @@ class Driver(Switched):
             )  # fmt: skip
         ssh.wait(self.lab.ssh_config, host.name, alive=lambda: self._alive(host))
 
-    @contextlib.contextmanager
     def booting(self, host):
         """Wait, after the body has made a host boot, until it reports on its console that ssh listens."""
-        log = self.console(host)
-        before = log.stat().st_size if log.exists() else 0
-        yield
-        deadline = time.monotonic() + ssh.PATIENCE
-        while not said_ready(log, before):
-            if time.monotonic() > deadline or not self._alive(host):
-                raise LabError(f"{host.name} does not boot: {last_line(log)}", f"read its console in {log}")
-            time.sleep(0.02)
+        return console.booting(host.name, self.console(host), lambda: self._alive(host))
 
     def kill(self, host):
         """Cut the power."""
@@ -173,14 +160,3 @@ def copy_sparse(source, target):
     temporary = target.with_suffix(".new")
     run(["cp", "--sparse=always", str(source), str(temporary)], f"copy {source.name}")
     temporary.rename(target)
-
-
-def said_ready(log, offset):
-    with open(log, "rb") as stream:
-        stream.seek(offset)
-        return READY.encode() in stream.read()
-
-
-def last_line(log):
-    lines = re.sub(r"[^\n -~]", "", log.read_text(errors="replace")).strip().splitlines()
-    return lines[-1].strip() if lines else "it wrote nothing"

@@ -40,6 +40,16 @@ def stages_of(names: list[str]) -> list[Stage]:
     return ordered
 
 
+def refused(groups: list[str]) -> str:
+    """Return why this user cannot run these groups, and which of them without root; empty when nothing prevents it."""
+    needing = [name for name in groups if GROUPS[name].root]
+    if os.geteuid() == 0 or not needing:
+        return ""
+    others = [name for name in groups if name not in needing]
+    remedy = f", or run what needs none: .venv/bin/python -m scripts.run_tests {' '.join(others)}" if others else ""
+    return f"error: containers need root, which the groups {', '.join(needing)} start; run this as root{remedy}"
+
+
 def main() -> int:
     """Run the groups; the exit code is 1 when one failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -51,6 +61,9 @@ def main() -> int:
     unknown = [group for group in groups if group not in names]
     if unknown:
         parser.error(f"unknown group {', '.join(unknown)}; there are {', '.join(names)}")
+    if message := refused(groups):
+        print(message, file=sys.stderr)
+        return 1
     # Hundreds of processes import the same modules; without byte code each compiles them, and the assertions of tests.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return run_all("test-long" if options.long else "test", stages_of(groups), parallel=PARALLEL)

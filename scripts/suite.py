@@ -320,7 +320,8 @@ class Group:
     """Stages that run one after the other, when the groups named in `after` are over.
 
     With `hosts_first` all stages need the first one. `labs` are removed at the end, whatever happened.
-    A group `with_group` is run when that one is. `long` ones are not part of `make test`.
+    A group `with_group` is run when that one is. `long` ones are not part of `make test`. Those with `root` need it for
+    containers; others, as an ordinary user runs them, leave out single tests that need it.
     """
 
     stages: Callable[[], list[Stage]]
@@ -329,6 +330,7 @@ class Group:
     labs: tuple[str, ...] = ()
     with_group: tuple[str, ...] = ()
     long: bool = False
+    root: bool = False
 
 
 # Groups that start hosts, or take programs from their image.
@@ -344,23 +346,23 @@ GROUPS = {
     "image": Group(image, after=("packages",), with_group=_HOSTS),
     "unit": Group(unit, after=("packages",)),
     "kernel": Group(kernel, after=("packages",), hosts_first=True, with_group=("uml", "uml-tests")),
-    "lab": Group(lab, after=("image",), hosts_first=True, labs=("nspawn",)),
-    "second lab": Group(second_lab, after=("image",), hosts_first=True, labs=(SECOND,), with_group=("lab",)),
+    "lab": Group(lab, after=("image",), hosts_first=True, labs=("nspawn",), root=True),
+    "second lab": Group(second_lab, after=("image",), hosts_first=True, labs=(SECOND,), with_group=("lab",), root=True),
     "live": Group(live, after=("image",)),
-    "upgrade": Group(upgrade, after=("image", "second lab"), labs=(SECOND,)),
+    "upgrade": Group(upgrade, after=("image", "second lab"), labs=(SECOND,), root=True),
     "uml": Group(uml, after=("image", "kernel"), hosts_first=True, labs=("uml",)),
-    "fresh-quick": Group(fresh_quick, after=("image",)),
+    "fresh-quick": Group(fresh_quick, after=("image",), root=True),
     "sanity": Group(sanity, after=("lint",)),
     "browser": Group(browser, after=("packages",)),
     "uml-tests": Group(uml_tests, after=("image", "kernel"), hosts_first=True, labs=("uml",), long=True),
     "live-long": Group(live_long, after=("image",), long=True),
     "docs": Group(docs, long=True),
     "unit-long": Group(unit_long, long=True),
-    "lab-long": Group(lab_long, after=("image",), hosts_first=True, labs=("nspawn",), long=True),
-    "standalone": Group(standalone, after=("image", "lab-long"), labs=("nspawn",), long=True),
-    "walkthroughs": Group(walkthroughs, after=("image", "live-long"), labs=(SECOND,), long=True),
-    "upgrade-long": Group(upgrade_long, after=("image", "walkthroughs"), labs=(SECOND,), long=True),
+    "lab-long": Group(lab_long, after=("image",), hosts_first=True, labs=("nspawn",), long=True, root=True),
+    "standalone": Group(standalone, after=("image", "lab-long"), labs=("nspawn",), long=True, root=True),
+    "walkthroughs": Group(walkthroughs, after=("image", "live-long"), labs=(SECOND,), long=True, root=True),
+    "upgrade-long": Group(upgrade_long, after=("image", "walkthroughs"), labs=(SECOND,), long=True, root=True),
     # Emulation leaves no time for others.
     "vm": Group(vm, after=("uml-tests", "standalone", "upgrade-long"), hosts_first=True, labs=("vm",), long=True),
-    "fresh": Group(fresh, after=("vm",), long=True),
+    "fresh": Group(fresh, after=("vm",), long=True, root=True),
 }

@@ -87,3 +87,11 @@ def test_kvm_has_to_be_tried_with_qemu_unless_it_is_known(installs, monkeypatch)
 
 def test_all_drivers(installs):
     assert installs("--driver", "all") == [(), ("vm", "nspawn", "uml")]
+
+
+def test_containers_are_refused_to_an_ordinary_user_before_packages_are_installed(installs, monkeypatch, capsys):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(AssertionError):
+        installs("--driver", "nspawn")
+    assert "error: driver nspawn needs root; use --driver uml" in capsys.readouterr().err
+    assert installs("--driver", "uml")[:1] == [()]

@@ -47,7 +47,7 @@ def test_a_forced_driver_lists_what_it_lacks():
 
 
 def test_impossible_drivers_are_refused():
-    with pytest.raises(LabError, match="needs root; use --driver uml or vm, which do not"):
+    with pytest.raises(LabError, match="needs root; use --driver uml or vm, which do not, or run this as root"):
         choose("nspawn", [], False)
     with pytest.raises(LabError, match="there is no driver docker; use auto, vm, nspawn or uml"):
         choose("docker", [], True)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lab import guest, uml
+from lab import console, guest, uml
 from lab.config import HOSTS, MACHINE_MAC, Lab, Network, host_named
 from lab.errors import LabError
 from lab.image import Image
@@ -84,9 +84,9 @@ def test_all_hosts_have_one_management_address(tmp_path):
 
 def test_host_is_ready_when_it_reports_so_after_this_start(tmp_path):
     log = tmp_path / "log"
-    log.write_text(f"{uml.READY}\n")
-    assert uml.said_ready(log, 0)
-    assert not uml.said_ready(log, log.stat().st_size)
+    log.write_text(f"{console.READY}\n")
+    assert console.said_ready(log, 0)
+    assert not console.said_ready(log, log.stat().st_size)
 
 
 def test_a_host_that_ends_while_it_boots_is_quoted(tmp_path):

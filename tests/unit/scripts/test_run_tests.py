@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -69,4 +70,33 @@ def test_byte_code_is_kept_for_all_stages(tmp_path, monkeypatch):
     kept = Stage("keeps", [sys.executable, "-c", "import sys; sys.exit(sys.dont_write_bytecode)"])
     monkeypatch.setattr(run_tests, "stages_of", lambda _names: [kept])
     monkeypatch.setattr(sys, "argv", ["run_tests", "lint"])
+    assert run_tests.main() == 0
+
+
+def test_groups_that_need_root_are_those_with_containers():
+    containers = {
+        name for name in NAMES if any(stage.environment.get("DRIVER") == "nspawn" for stage in stages_of([name]))
+    }
+    assert {name for name in NAMES if GROUPS[name].root} == containers | {"fresh", "fresh-quick"}
+
+
+@pytest.mark.parametrize(
+    ("words", "needing", "remedy"),
+    [([], "lab, upgrade, fresh-quick", "; run this as root, or run what needs none: .* scripts.run_tests lint .*unit "),
+     (["lab", "uml"], "lab", "scripts.run_tests uml$"), (["lab"], "lab", "; run this as root$")],
+)  # fmt: skip
+def test_an_ordinary_user_learns_what_needs_root_before_anything_runs(monkeypatch, capsys, words, needing, remedy):
+    monkeypatch.setattr(run_tests.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(run_tests, "run_all", lambda *_words, **_named: pytest.fail("a stage was started"))
+    monkeypatch.setattr(sys, "argv", ["run_tests", *words])
+    assert run_tests.main() == 1
+    message = capsys.readouterr().err.strip()
+    assert message.startswith(f"error: containers need root, which the groups {needing} start; ")
+    assert re.search(remedy, message)
+
+
+def test_groups_without_containers_need_no_root(monkeypatch):
+    monkeypatch.setattr(run_tests.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(run_tests, "run_all", lambda *_words, **_named: 0)
+    monkeypatch.setattr(sys, "argv", ["run_tests", "lint", "unit", "live", "uml"])
     assert run_tests.main() == 0
