@@ -170,7 +170,7 @@ def try_kvm(lab, stages):
 
 def build(lab, stages):
     with stages.stage("image") as text:
-        image, built = images.ensure(lab.cache)
+        image, built = images.ensure(lab.cache, stages.progress("image"))
         text.append(f"{'built' if built else 'cached'} {image.name}")
     return image
 

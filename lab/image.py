@@ -149,8 +149,8 @@ def replacing(target):
         raise
 
 
-def ensure(cache):
-    """The image for today's inputs, and whether it had to be built."""
+def ensure(cache, progress=lambda _text: None):
+    """The image for today's inputs, and whether it had to be built; `progress` is called before that."""
     image = Image(cache, digest())
     with locked(cache / "image.lock"):
         if image.exists():
@@ -159,6 +159,7 @@ def ensure(cache):
             shutil.rmtree(image.directory)
         for torn in cache.glob(".image-*"):  # of a build that was killed: this one holds the lock
             shutil.rmtree(torn, ignore_errors=True)
+        progress(f"installs Debian {sources.SUITE} for the hosts, which takes minutes")
         with replacing(image.directory) as work:
             build(work)
     return image, True

@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas
 import yaml
 
-from . import frames, play
+from . import frames, play, temporary
 from .capture import Capture
 from .collection import PLAYBOOKS, REPOSITORY, naming, packets_between, plain, read_manifests, trace_text
 from .lab import ABSENT
@@ -337,22 +338,17 @@ def _changed(file: Path) -> int | None:
     return file.stat().st_mtime_ns if file.exists() else None
 
 
-class _manifests:
-    """Manifests as a directory for the playbooks: text is written into a temporary one."""
-
-    def __init__(self, manifests: str | Path | None) -> None:
-        self.files = None if manifests is None else _files(manifests)
-        self.directory = tempfile.TemporaryDirectory(prefix="heddle-manifests-")
-
-    def __enter__(self) -> dict[str, str]:
-        if self.files is None:
-            return {}
-        for number, (name, text) in enumerate(self.files):
-            (Path(self.directory.name) / f"{number:04}-{Path(name).name}").write_text(text, encoding="utf-8")
-        return {"heddle_manifests": self.directory.name}
-
-    def __exit__(self, *_error) -> None:
-        self.directory.cleanup()
+@contextlib.contextmanager
+def _manifests(manifests: str | Path | None) -> Iterator[dict[str, str]]:
+    """Yield manifests as a directory for the playbooks: text is written into a temporary one."""
+    if manifests is None:
+        yield {}
+        return
+    files = _files(manifests)
+    with temporary.directory("heddle-manifests-") as directory:
+        for number, (name, text) in enumerate(files):
+            (directory / f"{number:04}-{Path(name).name}").write_text(text, encoding="utf-8")
+        yield {"heddle_manifests": str(directory)}
 
 
 def _files(manifests: str | Path) -> list[tuple[str, str]]:

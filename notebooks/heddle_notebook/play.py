@@ -12,7 +12,6 @@ import re
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import pandas
 
+from . import temporary
 from .collection import COLLECTIONS, REPOSITORY
 from .problem import HeddleError, Interrupted, PlayFailed
 from .progress import Progress
@@ -193,11 +193,11 @@ def run(name: str, artifacts: Path, *, live: bool | None = None, stop_after: str
     identifier = f"{began:%Y%m%dT%H%M%SZ}-{slug}-{os.getpid()}-{time.monotonic_ns() % 1000:03}"
     follower, progress = _Follower(stop_after), Progress(name, live)
     result = Run(name, "canceled", began.isoformat(timespec="seconds"), 0.0, artifacts / identifier)
-    with tempfile.TemporaryDirectory(prefix="heddle-run-") as private:
+    with temporary.directory("heddle-run-") as private:
         thread, runner = ansible_runner.run_async(
-            private_data_dir=private, artifact_dir=str(artifacts), ident=identifier, quiet=True,
+            private_data_dir=str(private), artifact_dir=str(artifacts), ident=identifier, quiet=True,
             event_handler=follower.event, cancel_callback=lambda: follower.canceled,
-            envvars={**environment(_programs(Path(private))), _MARK: identifier},
+            envvars={**environment(_programs(private)), _MARK: identifier},
             settings={"pexpect_timeout": 1, "suppress_env_files": False}, **arguments,
         )  # fmt: skip
         while thread.is_alive() or not follower.waiting.empty():

@@ -65,6 +65,15 @@ def test_module_load_order():
     ]
 
 
+def test_a_build_is_reported_before_it_begins(tmp_path, monkeypatch):
+    """It takes minutes."""
+    said = []
+    monkeypatch.setattr(image, "build", lambda work: (make(work), said.append("built")))
+    for _ in range(2):
+        image.ensure(tmp_path, said.append)
+    assert said == ["installs Debian trixie for the hosts, which takes minutes", "built"]
+
+
 def test_failed_build_leaves_nothing(tmp_path, monkeypatch):
     def build(work):
         (work / "half").write_text("done")
