@@ -16,7 +16,7 @@ from pathlib import Path
 def directory(prefix: str) -> Iterator[Path]:
     """Yield an empty directory and remove it; first those with this prefix whose processes have ended are removed.
 
-    A lock beside the content tells them from those in use.
+    Those in use have a lock that is held, beside the content.
     """
     for old in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
