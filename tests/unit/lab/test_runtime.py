@@ -18,8 +18,9 @@ STATE = {"driver": "uml", "reason": "r", "missing_features": [], "image": "i", "
 
 
 def begin(pid_file, argv):
-    """Start a shell with these words, and return it when the kernel shows them."""
-    pid = processes.start(pid_file, argv, pid_file.with_suffix(".log"), executable="/bin/sh")
+    """Start a process with these words that stays and has no children; return it when the kernel shows its words."""
+    words = [argv[0], "-f", "--", "/dev/null", *argv[1:]]
+    pid = processes.start(pid_file, words, pid_file.with_suffix(".log"), executable=shutil.which("tail"))
     while not (runtime.PROC / str(pid) / "cmdline").read_bytes():
         pass
     return pid
@@ -50,7 +51,7 @@ def former(lab, session):
     path = session / runtime.name(lab)
     path.mkdir(mode=0o700)
     lab.write({**STATE, "runtime": str(path)})
-    argv = ["linux", "-c", "while :; do sleep 1000; done", f"uml_dir={path}/"]
+    argv = ["linux", f"uml_dir={path}/"]
     pid = begin(path / "node1.pid", argv)
     yield path, pid
     processes.end([pid])
@@ -108,7 +109,7 @@ def test_a_lab_that_was_off_when_its_directory_went_has_another(lab, former, ses
 def test_processes_of_another_lab_and_other_programs_stay(lab, tmp_path):
     other = Lab(tmp_path / "lab2")
     pids = [
-        begin(tmp_path / "pid", [name, "-c", "while :; do sleep 1000; done", word])
+        begin(tmp_path / "pid", [name, word])
         for name, word in (("linux", f"ubd1={other.directory}/node1/disk"), ("vi", f"{lab.directory}/ssh_config"),
                            ("linux", f"ubd1=/mnt{lab.directory}/disk"))
     ]  # fmt: skip
@@ -121,7 +122,7 @@ def test_processes_of_another_lab_and_other_programs_stay(lab, tmp_path):
 
 def test_the_holder_of_containers_belongs_to_the_lab(lab, tmp_path):
     holder = processes.start(tmp_path / "holder", ["sleep", "1000"], tmp_path / "log")
-    argv = ["python3", "-c", "while :; do sleep 1000; done", "lab.container", "--holder", str(holder)]
+    argv = ["python3", "lab.container", "--holder", str(holder)]
     argv += ["--state", f"{lab.directory}/node1"]
     container = begin(tmp_path / "container", argv)
     try:
