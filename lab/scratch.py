@@ -54,9 +54,15 @@ def directory(parent, prefix):
 def remove(path):
     """Remove a directory, but nothing that is mounted in there.
 
-    What belongs to the user ids of a user namespace, an ordinary user may remove in such a namespace only.
+    What belongs to the user ids of a user namespace, an ordinary user may remove in such a namespace only. The lock
+    goes last: where a process of a killed build still writes, a later build removes the rest.
     """
-    argv = ["rm", "-rf", "--one-file-system", "--", str(path)]
+    lock = path / "lock"
+    # Not rm(1), whose --one-file-system follows a mount that it is asked to remove.
+    argv = ["find", str(path), "-xdev", "-mindepth", "1", *(["!", "-samefile", str(lock)] if lock.exists() else [])]
     for prefix in ((), IN_NAMESPACE if os.geteuid() != 0 else ()):
-        if path.exists():
-            subprocess.run([*prefix, *argv], capture_output=True, check=False)
+        if {part.name for part in path.iterdir()} - {"lock"}:
+            subprocess.run([*prefix, *argv, "-delete"], capture_output=True, check=False)
+    if not {part.name for part in path.iterdir()} - {"lock"}:
+        lock.unlink(missing_ok=True)
+        path.rmdir()

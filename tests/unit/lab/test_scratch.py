@@ -83,11 +83,26 @@ def test_torn_images_are_removed(tmp_path, monkeypatch):
 def test_files_of_a_user_namespace_are_removed_in_one(tmp_path, monkeypatch):
     """Those that mmdebstrap makes for an ordinary user belong to other user ids."""
     ran = []
+    (tmp_path / "root").mkdir()
     monkeypatch.setattr(scratch.subprocess, "run", lambda argv, **_options: ran.append(argv))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     scratch.remove(tmp_path)
-    plain = ["rm", "-rf", "--one-file-system", "--", str(tmp_path)]
+    plain = ["find", str(tmp_path), "-xdev", "-mindepth", "1", "-delete"]
     assert ran == [plain, [*scratch.IN_NAMESPACE, *plain]]
+
+
+def test_what_cannot_be_removed_yet_a_later_build_removes(tmp_path, monkeypatch):
+    """As where a process of the killed build still writes."""
+    left = tmp_path / f"{PREFIX}killed"
+    (left / "root").mkdir(parents=True)
+    (left / "lock").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(scratch.subprocess, "run", lambda _argv, **_options: None)
+        with scratch.directory(tmp_path, PREFIX):
+            pass
+    assert left.exists()
+    with scratch.directory(tmp_path, PREFIX):
+        assert not left.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
