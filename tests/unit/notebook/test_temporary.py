@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from heddle_notebook import play, temporary
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+if str(ROOT / "notebooks") not in sys.path:
+    sys.path.insert(0, str(ROOT / "notebooks"))
+
+from heddle_notebook import play, temporary  # noqa: E402 - needs the path above
 
 PREFIX = "heddle-run-"
 KILLED = """
@@ -27,7 +31,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the system's place for temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(Path(temporary.__file__).parent.parent))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "notebooks"))
     return tmp_path
 
 
