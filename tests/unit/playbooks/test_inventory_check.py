@@ -24,7 +24,7 @@ GOOD = ROOT / "tests" / "golden" / "inventory" / "good" / "hosts.yml"
 VARIABLES = read_variables()
 GROUPS = {"heddle_nodes", "heddle_state", "heddle_external"}
 # Without these, a name of a variable is a word: `heddle_nodes` the group, `heddle_x:` what a play sets for itself.
-NAME = re.compile(r"(?<![\w.])heddle_[a-z0-9_]+\b(?!\.(?:json|db|sock|conf))")
+NAME = re.compile(r"(?<![\w.])heddle_[a-z0-9_]+\b(?!\.(?:json|db|sock|conf|wanted))")
 SETTERS = {"register", "vars", "ansible.builtin.set_fact"}
 
 
