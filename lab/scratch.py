@@ -40,15 +40,15 @@ def directory(parent, prefix):
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     remove(old)
     made = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    try:
-        made.chmod(0o755)
-        # Another process finds the lock when it is held.
-        with open(made / "lock.new", "w") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    made.chmod(0o755)
+    with open(made / "lock.new", "w") as handle:
+        # Another process finds the lock when it is held, until all is removed.
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
             (made / "lock.new").rename(made / "lock")
             yield made
-    finally:
-        remove(made)
+        finally:
+            remove(made)
 
 
 def remove(path):

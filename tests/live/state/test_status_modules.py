@@ -157,3 +157,14 @@ def test_a_host_with_a_plan_of_a_state_that_was_replaced_by_a_backup_takes_the_n
     assert not run("resource", **arguments)["changed"]
     kept.update(deployment="another", revision=900)
     assert not run("resource", **arguments)["changed"]
+
+
+def test_a_revision_that_no_run_has_made_is_refused(database):
+    """The state would have it for ever, and the next one is no integer of the database any more."""
+    run("resource", **intent(RED, database))
+    arguments, stored = intent(RED, database), database.dump()
+    kept = {"deployment": "heddle", "revision": (1 << 63) - 1}
+    arguments["nodes"] = {**THREE_NODES, "node2": {**THREE_NODES["node2"], "kept_plan": kept}}
+    refused = run("resource", **arguments)["msg"]
+    assert "plan.json of node2 has revision 9223372036854775807, which no run has made; nothing was written" in refused
+    assert database.dump() == stored

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from unittest import mock
 
 import pytest
@@ -15,6 +17,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.announcements import (
     render_egress_announcements,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.types.host_network import HostAddress
 
 from .moves.moving_hosts import egress_plan
 
@@ -111,4 +114,25 @@ def test_an_address_that_another_host_has_meanwhile_is_not_announced(host, monke
         node_gateway.apply_gateway(CONTEXT, egress_plan("node1"))
     node_gateway.apply_gateway(CONTEXT, egress_plan("node2"))
     assert not host.sent
+    assert not follow_ups.are_pending()
+
+
+@pytest.mark.parametrize(("mac", "reason"), [(None, "No such device"), ("02:00:00:00:00:09", "Network is down")])
+def test_a_nic_that_is_missing_or_down_keeps_its_address_noted_and_nothing_else_waits(host, monkeypatch, mac, reason):
+    def down(*_words):
+        raise OSError(errno.ENETDOWN, os.strerror(errno.ENETDOWN))
+
+    plan, other = egress_plan("node1"), "eth3 203.0.113.100/32"
+    held = [HostAddress("eth3", "203.0.113.100/32"), HostAddress("breth1", f"{ADDRESS}/32")]
+    monkeypatch.setattr(announcements, "render_held_addresses", lambda *_words: held)
+    monkeypatch.setattr(announcements, "read_device_mac", lambda _nic: mac)
+    monkeypatch.setattr(announcements, "send_frame", down)
+    follow_ups.note(follow_ups.ANNOUNCEMENTS, [other, NAME])
+    (note,) = announcements.announce_noted(plan, "node1").notes
+    assert note == f"egress address 203.0.113.100 is not announced: eth3: {reason}"
+    assert host.sent == frames(plan)
+    assert follow_ups.noted(follow_ups.ANNOUNCEMENTS) == {other}
+    monkeypatch.setattr(announcements, "read_device_mac", lambda _nic: "02:00:00:00:00:09")
+    monkeypatch.setattr(announcements, "send_frame", lambda *_words: None)
+    assert not announcements.announce_noted(plan, "node1").notes
     assert not follow_ups.are_pending()

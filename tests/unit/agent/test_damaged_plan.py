@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from ipaddress import ip_network
 
 import pytest
 
@@ -66,12 +67,13 @@ def test_a_module_reports_it(path):
         raise KeyError("subnets")
 
 
-def test_the_service_and_the_command_line_report_it(path, monkeypatch, capsys):
+@pytest.mark.parametrize("part", [lambda: {}["subnets"], lambda: ip_network("10.0.0")])
+def test_the_service_and_the_command_line_report_it(path, part, monkeypatch, capsys):
     for module in (service, cli):
         monkeypatch.setattr(module, "PLAN_FILE", path)
         monkeypatch.setattr(module, "only_writer", lambda **_named: contextlib.nullcontext())
         monkeypatch.setattr(module, "read_host", lambda: {"node": "node1"})
-        monkeypatch.setattr(module, "parts", lambda _host, **_named: {"topology": lambda: {}["subnets"]})
+        monkeypatch.setattr(module, "parts", lambda _host, **_named: {"topology": part})
     failures, _notes = service.bring(("topology",))
     assert REMEDY in failures["topology"]
     assert cli.main(["diff"]) == cli.EXIT_FAILED

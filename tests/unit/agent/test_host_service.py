@@ -168,8 +168,9 @@ def test_stopped_service_is_in_status_audit_metrics_and_what_networks_starts(man
 
 
 def test_networks_starts_every_service_that_a_host_may_lack(monkeypatch):
-    for name in ("mesh", "probes", "dns_names", "underlay", "host_service"):
-        monkeypatch.setattr(zone_result, f"stopped_{name}", lambda *_any: {"unit": "does not run"})
+    units = ("heddle-mesh", "heddle-probes", "heddle-dns-names", "heddle-underlay")
+    monkeypatch.setattr(zone_result, "services_of", lambda _plan: dict.fromkeys(units, lambda: False))
+    monkeypatch.setattr(zone_result, "stopped_host_service", lambda *_any: {"heddle-host": "does not run"})
     (play,) = (
         play for play in yaml.safe_load(NETWORKS.read_text()) if play["name"] == "Start the services of the hosts"
     )

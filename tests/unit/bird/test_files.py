@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import stat
 from pathlib import Path
@@ -51,14 +52,14 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("wanted", [WANTED, None])
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["heddle_template.conf"], ["heddle.conf"], ["heddle.conf", "heddle_template.conf"],
-        ["heddle.conf", "heddle_template.conf", "heddle_template.wanted"], ["heddle_template.wanted"],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("names", "wanted"), [
+    *itertools.product(
+        (["heddle_template.conf"], ["heddle.conf"], ["heddle.conf", "heddle_template.conf"],
+         ["heddle.conf", "heddle_template.conf", "heddle_template.wanted"]),
+        (WANTED, None),
+    ),
+    (["heddle_template.wanted"], WANTED),
+])  # fmt: skip
 def test_a_refusal_leaves_all_files_as_they_were(places, refuses, tmp_path, wanted, names):
     for name in names:
         (tmp_path / name).write_bytes(b"# filters of a user's \xff, with a mistake\n")
@@ -138,6 +139,13 @@ def test_a_template_with_a_mistake_does_not_get_where_bird_reads_it(places, tmp_
     assert Path(places.templated).read_bytes() == b"# corrected\n"
     assert stat.S_IMODE(Path(places.templated).stat().st_mode) == 0o640
     assert not reconcile_bird(WANTED, write=True, places=places, run=program).changes
+
+
+def test_what_the_role_made_for_a_plan_that_is_to_come_stays(places, tmp_path):
+    """The service of the host may compare itself with a plan without pools meanwhile."""
+    (tmp_path / "heddle_template.wanted").write_bytes(b"# of a user's\n")
+    assert not reconcile_bird(None, write=True, places=places).changes
+    assert (tmp_path / "heddle_template.wanted").read_bytes() == b"# of a user's\n"
 
 
 def test_without_the_program_the_files_are_written(places, tmp_path):

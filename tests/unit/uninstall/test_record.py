@@ -61,6 +61,19 @@ def test_later_runs_add_packages(tmp_path):
     assert "ovn-host" not in read_record(path).of("node").installed
 
 
+def test_later_runs_add_settings_that_an_earlier_release_did_not_change(tmp_path, monkeypatch):
+    """Not those of devices that came later: they are as Heddle's settings for all make them."""
+    path, mark, own = str(tmp_path / "before.json"), "net/ipv4/conf/all/src_valid_mark", "net/ipv4/conf/all/rp_filter"
+    found = {own: "2"}
+    monkeypatch.setattr(record, "read_sysctls", lambda: dict(found))
+    keep_record("node", ["ovn-host"], [], write=True, path=path, run=Host())
+    found |= {own: "0", "net/ipv4/conf/veth1/rp_filter": "0", mark: "0"}
+    assert keep_record("node", ["ovn-host"], [], write=True, path=path, run=Host()).changed
+    assert read_record(path).of("node").sysctls == {own: "2", mark: "0"}
+    found[mark] = "1"
+    assert not keep_record("node", ["ovn-host"], [], write=True, path=path, run=Host()).changed
+
+
 def test_check_mode_writes_nothing(tmp_path):
     path = tmp_path / "heddle" / "before.json"
     assert keep_record("node", ["ovn-host"], [], write=False, path=str(path), run=Host()).changed

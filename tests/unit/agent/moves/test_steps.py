@@ -151,7 +151,8 @@ def written(monkeypatch) -> list:
     monkeypatch.setattr(node_gateway, "_egress_flows", flows)
     monkeypatch.setattr(node_gateway, "add_addresses", lambda held, **_more: seen.append(("add", [*held])) or made)
     monkeypatch.setattr(node_gateway, "remove_addresses", lambda lost: seen.append(("remove", [*lost])) or Outcome())
-    monkeypatch.setattr(node_gateway.announcements, "announce", lambda *words: seen.append(("announce", words[2])))
+    announced = node_gateway.announcements
+    monkeypatch.setattr(announced, "announce", lambda *words: seen.append(("announce", words[2])) or Outcome())
     monkeypatch.setattr(node_gateway, "_host_network", lambda *_words, **_more: pytest.fail("compares the host"))
     return seen
 

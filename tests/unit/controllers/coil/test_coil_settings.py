@@ -8,6 +8,7 @@ import re
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.bird_configuration import render_bird
+from ansible_collections.heddle.ovn.plugins.module_utils.store import settings as state_settings
 from ansible_collections.heddle.ovn.plugins.module_utils.store.coil_settings import complete, mistakes
 from tests.pipeline import decide, plan_of
 
@@ -132,3 +133,9 @@ def test_a_reflector_of_another_rack_does_not_count():
     found = neighbours({"racks": racks, "route_reflectors": ["node1"]})
     assert found["node2"] == {("node1", 65001, False)}
     assert found["node3"] == {("node4", 64512, False)}
+
+
+def test_addresses_of_routers_are_stored_in_the_standard_notation():
+    """They are compared as text with those of the inventory."""
+    settings = state_settings.complete({"coil": {"routers": [{"address": "FD00:0::1"}, {"address": "192.0.2.1"}]}})
+    assert [router["address"] for router in settings["coil"]["routers"]] == ["fd00::1", "192.0.2.1"]

@@ -76,14 +76,11 @@ def main(arguments: list[str] | None = None, calls: Callable[[], Calls] | None =
         if chosen.verb == "metrics":
             return _metrics(chosen)
         outcomes = _outcomes(write=chosen.verb == "apply")
-    except ERRORS as error:
-        _write_lines("", "\n".join([f"heddle-host: {error}", *problems]), sys.stderr)
-        return EXIT_FAILED
-    except MALFORMED as error:
-        damaged = damage(PLAN_FILE, error)
-        if not damaged:
+    except (*ERRORS, *MALFORMED) as error:
+        damaged = damage(PLAN_FILE, error) if isinstance(error, MALFORMED) else ""
+        if not damaged and not isinstance(error, ERRORS):
             raise
-        _write(f"heddle-host: {damaged}", sys.stderr)
+        _write_lines("", "\n".join([f"heddle-host: {damaged or error}", *problems]), sys.stderr)
         return EXIT_FAILED
     if chosen.verb == "status":
         return _status(outcomes, chosen, problems)
@@ -132,7 +129,7 @@ def _metrics_text() -> str:
         for name, part in parts(host, write=False).items():
             try:
                 differences[name] = len(part().changes)
-            except ERRORS:
+            except (*ERRORS, *MALFORMED):
                 differences[name] = None
     stopped = {**stopped_of(plan), **stopped_services(plan)}
     daemons = {unit: unit not in stopped for unit in needed_units(plan)}

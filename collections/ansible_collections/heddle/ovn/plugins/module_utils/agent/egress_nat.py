@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..common import subprocesses
 from ..common.change import Outcome
+from ..common.some_of import some_of
 from ..netlink import kernel
 from ..netlink.egress_nat import is_marked, planned_egress, reconcile_egress, remove_egress
 from ..netlink.protocol import fou
@@ -50,11 +51,10 @@ def lacking_tunnels(plan: dict, node: str, *, write: bool, file: Path = LACKING)
     if write:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return Outcome(
         notes=(
             f"the kernel of this host ({os.uname().release}) lacks {', '.join(found)}, which the Egress routers and "
-            f"clients on it need ({shown}), so they have no tunnels: boot a kernel with CONFIG_NET_FOU, "
+            f"clients on it need ({some_of(names)}), so they have no tunnels: boot a kernel with CONFIG_NET_FOU, "
             "NET_FOU_IP_TUNNELS, NET_IPIP, IPV6_FOU, IPV6_TUNNEL and DUMMY, as Debian's is, or place them on other "
             "hosts (nodeSelector, spec.node)",
         )

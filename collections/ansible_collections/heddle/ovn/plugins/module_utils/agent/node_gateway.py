@@ -60,7 +60,7 @@ def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
         outcome += _recorded_flows(context, plan)
         outcome += apply_firewall(plan, node, write=write)
     if write:
-        announcements.announce_noted(plan, node)
+        outcome += announcements.announce_noted(plan, node)
         note_applied(plan)
     return outcome
 
@@ -92,7 +92,7 @@ def claim_addresses(context: NodeContext, former: dict, plan: dict, addresses: C
     try:
         held = [one for one in render_held_addresses(plan, node) if one.address in prefixes]
         outcome += add_addresses(held, planned=partial(announcements.note_new, plan, node))
-        announcements.announce(plan, node, announcements.created(outcome.changes))
+        outcome += announcements.announce(plan, node, announcements.created(outcome.changes))
         outcome += _egress_flows(former, plan, node, removing=True)
         if not held_nics(plan, node).keys().isdisjoint(addresses):
             outcome += _host_network(plan, node, _owner(plan), write=True) + apply_firewall(plan, node, write=True)

@@ -97,7 +97,8 @@ def reconcile_bird(
     """
     places = places or Places()
     own, templated, proposed = map(_read, (places.own, places.templated, places.proposed))
-    if wanted is None and own is None and templated is None and proposed is None:
+    # What the role made for a plan that is to come stays.
+    if wanted is None and own is None and templated is None:
         return Outcome()
     access = _access(places.proposed if templated is None else places.templated)
     former = _Files(own, _read(places.main), templated, proposed, access)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..common.addressing import family
+from ..common.some_of import some_of
 from ..store import layer2_version
 from ..store.encapsulation import AUTO, CHOSEN_MTU, SETTING, choose, chosen_mtu, encapsulation_of
 from ..store.settings import DEFAULTS, cluster_subnets
@@ -124,10 +125,9 @@ def _unmeasured(snapshot: Snapshot) -> Iterator[Refusal]:
         if other != node.name and other not in (node.spec.get("paths") or {})
     ]
     if missing:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         yield (
             _SETTINGS, SETTING,
-            f"the paths between hosts were not measured: {', '.join(missing[:3])}{more}",
+            f"the paths between hosts were not measured: {some_of(missing)}",
             "run heddle.ovn.networks for all hosts when they answer, or choose geneve or vxlan",
         )  # fmt: skip
 

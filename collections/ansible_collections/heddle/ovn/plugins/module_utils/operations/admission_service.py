@@ -24,6 +24,8 @@ from .readiness import changed_places, now, with_changes_unconfirmed
 
 # Parts of a plan whose entries are of one network each.
 _BY_NETWORK = (*BY_NETWORK, "egress_firewalls")
+# No state reaches this revision by counting. OVSDB's integers have 64 bits (RFC 7047, section 3.1).
+_LATEST = 1 << 62
 
 
 def next_state(
@@ -95,6 +97,12 @@ def _later_than(before: Snapshot, after: Snapshot, deployment: str, kept: Mappin
     """
     revisions = [one["revision"] for one in kept.values() if one and one["deployment"] == deployment]
     latest = max(revisions, default=0)
+    if latest >= _LATEST:
+        names = ", ".join(sorted(name for name, one in kept.items() if one and one["revision"] >= _LATEST))
+        raise UserError(
+            f"/var/lib/heddle/plan.json of {names} has revision {latest}, which no run has made; nothing was written. "
+            "Remove the file there; the next run writes it anew"
+        )
     return replace(after, revision=latest + 1) if latest > before.revision else after
 
 

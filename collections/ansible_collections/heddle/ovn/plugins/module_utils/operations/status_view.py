@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ..common.some_of import some_of
 from ..common.text_table import MOST_LINES, shortened, table
 from ..controllers.network.networks import DEFINITION_KIND, NETWORK_KINDS, networks
 from ..controllers.node_conditions import READY_IN_ZONE, is_applied
@@ -108,14 +109,7 @@ def attention(objects: dict[str, dict]) -> list[str]:
             if one["status"] == wrong and one["type"] not in _INFORMATION:
                 text = f"{one['type']} {one['status']} ({one['reason']}): {one['message']}"
                 alike.setdefault(text, []).append(key)
-    return [f"{_named(keys)}: {text}" for text, keys in alike.items()]
-
-
-def _named(keys: list[str]) -> str:
-    """Return names for one line."""
-    if len(keys) <= _MOST_NAMES:
-        return ", ".join(keys)
-    return f"{', '.join(keys[:_MOST_NAMES])} and {len(keys) - _MOST_NAMES} more"
+    return [f"{some_of(keys, _MOST_NAMES)}: {text}" for text, keys in alike.items()]
 
 
 def alike_table(title: str, head: list[str], states: list[tuple[str, str]]) -> list[str]:
@@ -125,7 +119,7 @@ def alike_table(title: str, head: list[str], states: list[tuple[str, str]]) -> l
     alike: dict[str, list[str]] = {}
     for name, state in states:
         alike.setdefault(state, []).append(name)
-    rows = [[_named(names), state] for state, names in alike.items()]
+    rows = [[some_of(names, _MOST_NAMES), state] for state, names in alike.items()]
     more = [[f"... and {len(rows) - MOST_LINES} more", ""]] if len(rows) > MOST_LINES else []
     return table(f"{title} ({len(states)})", head, [*rows[:MOST_LINES], *more])
 

@@ -164,6 +164,12 @@ def _are_names(value) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
+def in_standard_notation(settings: dict) -> dict:
+    """Return settings without mistakes whose routers have addresses as the `ipaddress` module writes them."""
+    routers = [{**router, "address": str(_address(router["address"]))} for router in settings.get("routers") or ()]
+    return {**settings, "routers": routers} if routers else settings
+
+
 def _address(value):
     try:
         return ipaddress.ip_address(value) if isinstance(value, str) else None

@@ -11,6 +11,7 @@ import re
 
 from ..common.addressing import family, overlapping
 from .coil_settings import SETTING as COIL
+from .coil_settings import in_standard_notation as coil_in_standard_notation
 from .coil_settings import mistakes as coil_mistakes
 from .encapsulation import AUTO, CHOICES, CHOSEN_MTU
 from .encapsulation import SETTING as ENCAPSULATION
@@ -124,7 +125,8 @@ def examine(given: dict | None) -> tuple[dict, list[str]]:
 
 def _in_standard_notation(settings: dict) -> dict:
     subnets = {name: [*map(standard_subnet, value)] for name, value in settings.items() if name.endswith("_subnets")}
-    return {**settings, **subnets, SHARED_SERVICES: [*map(service_in_standard_notation, settings[SHARED_SERVICES])]}
+    services = [*map(service_in_standard_notation, settings[SHARED_SERVICES])]
+    return {**settings, **subnets, SHARED_SERVICES: services, COIL: coil_in_standard_notation(settings[COIL])}
 
 
 def standard_subnet(text: str) -> str:

@@ -162,8 +162,9 @@ def keep_record(
     known = {name for one in before.sections for name in one.interfaces}
     more = {name: found for name in interfaces if name not in known and (found := _interface(name, run))}
     names = sorted({*section.requested, *(package.partition("=")[0] for package in packages)})
+    sysctls = section.sysctls | (_later_sysctls(section.sysctls) if role == "node" else {})
     updated = Section(
-        **{**section.__dict__, "requested": tuple(names), "interfaces": section.interfaces | more},
+        **{**section.__dict__, "requested": tuple(names), "interfaces": section.interfaces | more, "sysctls": sysctls},
     )
     if before.of(role) == updated:
         return Outcome()
@@ -173,6 +174,18 @@ def keep_record(
     action = "update" if before.of(role) else "create"
     was = _shown(before.of(role)) if before.of(role) else {}
     return Outcome((Change("file", action, "record", f"{path} ({role})", "", was, _shown(updated)),))
+
+
+def _later_sysctls(recorded: dict[str, str]) -> dict[str, str]:
+    """Return the settings of which nothing is recorded: an earlier release did not change them."""
+    known = set(map(_setting, recorded))
+    return {name: value for name, value in read_sysctls().items() if _setting(name) not in known}
+
+
+def _setting(name: str) -> tuple[str, str]:
+    """Return the name of a setting without the device."""
+    folder, _device, setting = name.rsplit("/", 2)
+    return folder, setting
 
 
 def _shown(section: Section) -> dict:

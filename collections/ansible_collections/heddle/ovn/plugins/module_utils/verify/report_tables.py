@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ..common.some_of import some_of
 from ..common.text_table import MOST_LINES, shortened, table
 from .expectations.coverage import SORTS
 from .expectations.selection import ALL
@@ -43,15 +44,10 @@ def reachability_table(report: dict) -> list[str]:
 
 def _failures_by_hosts(found: list[dict]) -> list[str]:
     """Return one line for each pair of hosts with failures, since failures often have their hosts in common."""
-    rows = [[row["source"], row["target"], row["questions"], row["wrong"], _networks(row["networks"])] for row in found]
+    rows = [[row["source"], row["target"], row["questions"], row["wrong"], some_of(row["networks"])] for row in found]
     shown = rows[:_MOST_CAUSES]
     title = f"Failed, by hosts ({len(rows)})"
     return table(title, ["from", "to", "questions", "what", "networks"], shown) if rows else []
-
-
-def _networks(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def _coverage(found: dict) -> list[str]:

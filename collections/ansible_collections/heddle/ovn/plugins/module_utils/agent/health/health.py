@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from ...bird.control import BirdError, Control, NotRunning
@@ -49,11 +51,7 @@ def stopped_of(plan: dict) -> dict[str, str]:
 
 def stopped_units(run: Path = Path("/run"), proc: Path = Path("/proc")) -> dict[str, str]:
     """Return the same lines by the name of the daemon's unit."""
-    return {
-        unit: f"{unit} does not run: systemctl start {unit} (its log: journalctl -u {unit})"
-        for file, process, unit in DAEMONS
-        if not _runs(run / file, process, proc)
-    }
+    return {unit: _line(unit) for file, process, unit in DAEMONS if not _runs(run / file, process, proc)}
 
 
 def stopped_bird(plan: dict) -> dict[str, str]:
@@ -64,7 +62,7 @@ def stopped_bird(plan: dict) -> dict[str, str]:
         with Control():
             return {}
     except NotRunning:
-        return {"bird": "bird does not run: systemctl start bird (its log: journalctl -u bird)"}
+        return {"bird": _line("bird")}
 
 
 def routing(plan: dict) -> list[dict]:
@@ -78,40 +76,15 @@ def routing(plan: dict) -> list[dict]:
         return []
 
 
-def stopped_mesh(plan: dict) -> dict[str, str]:
-    """Return such a line when the plan has a network of the mesh and its daemon does not answer."""
-    if not mesh_networks(plan):
-        return {}
-    try:
-        ask()
-    except (OSError, ValueError):
-        line = "heddle-mesh does not run: systemctl start heddle-mesh (its log: journalctl -u heddle-mesh)"
-        return {"heddle-mesh": line}
-    return {}
-
-
-def stopped_probes(plan: dict) -> dict[str, str]:
-    """Return such a line when the plan has readiness probes and their daemon does not run."""
-    if not has_probes(plan) or is_running(READINESS_REPORT):
-        return {}
-    line = "heddle-probes does not run: systemctl start heddle-probes (its log: journalctl -u heddle-probes)"
-    return {"heddle-probes": line}
-
-
-def stopped_dns_names(plan: dict) -> dict[str, str]:
-    """Return such a line when a firewall has rules with DNS names and their daemon does not run."""
-    if not has_dns_names(plan) or is_running(DNS_NAMES_REPORT):
-        return {}
-    line = "heddle-dns-names does not run: systemctl start heddle-dns-names (its log: journalctl -u heddle-dns-names)"
-    return {"heddle-dns-names": line}
-
-
-def stopped_underlay(plan: dict) -> dict[str, str]:
-    """Return such a line when the plan asks for checks of the underlay and their daemon does not run."""
-    if not plan.get("underlay_probes") or is_running(UNDERLAY_REPORT):
-        return {}
-    line = "heddle-underlay does not run: systemctl start heddle-underlay (its log: journalctl -u heddle-underlay)"
-    return {"heddle-underlay": line}
+def services_of(plan: dict) -> dict[str, Callable[[], bool]]:
+    """Return the services of Heddle that a plan needs besides heddle-host: by unit a call, whether it runs."""
+    known = {
+        "heddle-mesh": (bool(mesh_networks(plan)), _mesh_answers),
+        "heddle-probes": (has_probes(plan), partial(is_running, READINESS_REPORT)),
+        "heddle-dns-names": (has_dns_names(plan), partial(is_running, DNS_NAMES_REPORT)),
+        "heddle-underlay": (bool(plan.get("underlay_probes")), partial(is_running, UNDERLAY_REPORT)),
+    }
+    return {unit: runs for unit, (is_needed, runs) in known.items() if is_needed}
 
 
 def needed_units(plan: dict) -> list[str]:
@@ -120,22 +93,26 @@ def needed_units(plan: dict) -> list[str]:
         UNIT,
         *(unit for _file, _process, unit in (DAEMONS if has_ovn(plan) else ())),
         *["bird"] * ("coil" in plan),
-        *["heddle-mesh"] * bool(mesh_networks(plan)),
-        *["heddle-probes"] * has_probes(plan),
-        *["heddle-dns-names"] * has_dns_names(plan),
-        *["heddle-underlay"] * bool(plan.get("underlay_probes")),
+        *services_of(plan),
     ]
 
 
 def stopped_services(plan: dict) -> dict[str, str]:
     """Return such lines for the services of Heddle: heddle-host, which each host has, and those that a plan needs."""
-    return {
-        **stopped_host_service(),
-        **stopped_mesh(plan),
-        **stopped_probes(plan),
-        **stopped_dns_names(plan),
-        **stopped_underlay(plan),
-    }
+    stopped = (unit for unit, runs in services_of(plan).items() if not runs())
+    return {**stopped_host_service(), **{unit: _line(unit) for unit in stopped}}
+
+
+def _mesh_answers() -> bool:
+    try:
+        ask()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _line(unit: str) -> str:
+    return f"{unit} does not run: systemctl start {unit} (its log: journalctl -u {unit})"
 
 
 def _runs(file: Path, process: str, proc: Path) -> bool:

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ...common.some_of import some_of
 from ...store.snapshot import Snapshot
 
 # Object key, rule, remedy.
@@ -101,9 +102,8 @@ def _exhausted(pool: Pool, kept: dict[str, str]) -> tuple[str, str]:
     text = f"{pool.holds}: {len(pool.owners)} are wanted, all {len(kept)} are taken"
     if not gone:
         return text, pool.remedy
-    more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
     return (
-        f"{text}, {len(gone)} of them kept for what is gone (lifecycle Persistent): {', '.join(gone[:_SHOWN])}{more}",
+        f"{text}, {len(gone)} of them kept for what is gone (lifecycle Persistent): {some_of(gone, _SHOWN)}",
         f"release what does not come back, as in -e heddle_released={workload_of(gone[0])}, or {pool.remedy}",
     )
 

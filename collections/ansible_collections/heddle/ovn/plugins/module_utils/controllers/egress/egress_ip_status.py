@@ -7,6 +7,7 @@ ovn-kubernetes has only `status.items`, and events; the condition has the reason
 from __future__ import annotations
 
 from ...common.addressing import family
+from ...common.some_of import some_of
 from ...store.snapshot import Snapshot, StoredObject
 from ..conditions import FALSE, TRUE, described, with_conditions
 from ..services.service_endpoints import ServiceEndpoints
@@ -83,5 +84,5 @@ def _condition(
     message = f"workloads that leave with these addresses: {len(leaving)}"
     if by_service:
         names = [f"{workload} by {service}" for workload, service in sorted(by_service.items())]
-        message += f"; by an EgressService instead: {', '.join(names)}"
+        message += f"; by an EgressService instead: {len(names)}, {some_of(names)}"
     return described(ASSIGNED, TRUE, "Assigned", message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ...api.services.external_access import LOCAL
 from ...common.addressing import is_within
+from ...common.some_of import some_of
 from ...store.snapshot import Snapshot, StoredObject
 from ..admission.host_addresses import addresses_of_hosts
 from ..coil.membership import pool_of
@@ -71,9 +72,8 @@ def _readiness(
     selected = endpoints.selected(service)
     for port in service.spec["ports"] if selected else ():
         if not any(target_port(workload, port) for workload in selected):
-            names = ", ".join(f"{one.namespace}/{one.name}" for one in selected[:_SHOWN])
-            more = f" and {len(selected) - _SHOWN} more" if len(selected) > _SHOWN else ""
-            message = f"targetPort {port['targetPort']} ({port['protocol']}) is a port of none of {names}{more}"
+            names = some_of([f"{one.namespace}/{one.name}" for one in selected], _SHOWN)
+            message = f"targetPort {port['targetPort']} ({port['protocol']}) is a port of none of {names}"
             return FALSE, "TargetPortNotFound", message
     if is_headless(service):
         # Its names have addresses whatever the ports.

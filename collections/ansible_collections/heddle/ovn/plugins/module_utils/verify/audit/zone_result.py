@@ -10,7 +10,7 @@ from dataclasses import replace
 from ...agent.certificates import lasts
 from ...agent.comparison_record import ComparisonRecord
 from ...agent.context import only_writer
-from ...agent.health.health import stopped_dns_names, stopped_mesh, stopped_probes, stopped_underlay
+from ...agent.health.health import services_of
 from ...agent.health.host_service import stopped_host_service
 from ...agent.health.probes import first_readiness
 from ...agent.module_options import ZONE_PARTS
@@ -86,12 +86,8 @@ def missing_services(plan: dict) -> list[str]:
 
     That of the mesh counts as lacking also when its certificate is about to expire: the role makes a new one.
     """
-    mesh = bool(mesh_networks(plan)) and not lasts(f"{MESH_CERTIFICATES}/cert.pem")
-    stopped = {
-        "mesh": mesh or stopped_mesh(plan),
-        "probes": stopped_probes(plan),
-        "dns_names": stopped_dns_names(plan),
-        "underlay": stopped_underlay(plan),
-        "host": stopped_host_service(_PATIENCE),
-    }
-    return [name for name, missing in stopped.items() if missing]
+    missing = {unit for unit, runs in services_of(plan).items() if not runs()}
+    if mesh_networks(plan) and not lasts(f"{MESH_CERTIFICATES}/cert.pem"):
+        missing.add("heddle-mesh")
+    missing |= stopped_host_service(_PATIENCE).keys()
+    return sorted(unit.removeprefix("heddle-").replace("-", "_") for unit in missing)

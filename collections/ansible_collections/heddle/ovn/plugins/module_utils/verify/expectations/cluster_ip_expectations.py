@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...common.addressing import family
+from ...common.some_of import some_of
 from ...render.common.node_network import leads_beyond
 from .entrance_expectations import EntranceFlows
 from .external_flow import TO_CLUSTER_IP, ExternalFlow
 from .others import Others
 from .policy_permissions import PolicyPermissions
-from .selection import some_of
+from .selection import MOST_NAMES
 
 
 class ClusterIpFlows:
@@ -73,7 +74,9 @@ class ClusterIpFlows:
         ]
         if not names:
             return []
-        return [f"{TO_CLUSTER_IP}: not tested for {some_of(names)}, which have endpoints beyond their network"]
+        return [
+            f"{TO_CLUSTER_IP}: not tested for {some_of(names, MOST_NAMES)}, which have endpoints beyond their network"
+        ]
 
 
 def _ports(service: dict, node: str) -> Iterator[dict]:

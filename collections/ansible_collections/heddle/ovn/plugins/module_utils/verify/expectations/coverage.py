@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...common.some_of import some_of
 from ..probing.result import NOT_TESTED
 from .expectation import askers
 from .external_expectations import class_of
 from .fleet import FleetExpectations
-from .selection import Groups, some_of
+from .selection import MOST_NAMES, Groups
 
 # The label of each kind of class in a report.
 SORTS = {
@@ -71,8 +72,8 @@ def _host_pairs(groups: Groups, results: dict[tuple[str, str, str], list[tuple[i
     }
     pairs = sum(here != there for _network, here, there in tested)
     every = sum(count * (count - 1) for count in sampled.values())
-    most = groups.most_others
+    most, networks = groups.most_others, some_of(list(sampled), MOST_NAMES)
     return [
-        f"hosts: {pairs} of {every} pairs of a sending and a receiving host were tested on {some_of(list(sampled))}: "
+        f"hosts: {pairs} of {every} pairs of a sending and a receiving host were tested on {networks}: "
         f"with more than {most + 1} hosts each sends to {most} others, another seed chooses other ones"
     ]

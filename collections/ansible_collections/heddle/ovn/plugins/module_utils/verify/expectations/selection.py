@@ -18,10 +18,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ...common.naming import LOCKED_ROLE
+from ...common.some_of import some_of
 from .asked_hosts import MOST_OTHERS, AskedHosts
 from .others import Others
 
 CLASSES, ALL = "classes", "all"
+# Workloads, networks or Services that a line of what is left out names.
+MOST_NAMES = 5
 # For each network and host, isolation of one workload is tested against this many other networks. The number of pairs
 # of networks grows with their square and would dominate; the report counts what is left out.
 MOST_NETWORKS = 128
@@ -197,7 +200,7 @@ class Groups:
         lines = []
         alone = [name for name, groups in self.members.items() if sum(map(len, groups.values())) == 1]
         if alone:
-            lines.append(f"{some_of(alone)}: one workload only, which has no peer on its network")
+            lines.append(f"{some_of(alone, MOST_NAMES)}: one workload only, which has no peer on its network")
         lines += [
             f"policies: {len(groups)} of {len(groups) ** 2} pairs of groups that policies distinguish on {network}"
             for network, groups in self.alike.items()
@@ -207,8 +210,3 @@ class Groups:
         if self.is_bounded and others > MOST_NETWORKS:
             lines.append(f"isolation: each network was tested against {MOST_NETWORKS} of the {others} others")
         return lines
-
-
-def some_of(names: list[str]) -> str:
-    """Return names for one line."""
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
