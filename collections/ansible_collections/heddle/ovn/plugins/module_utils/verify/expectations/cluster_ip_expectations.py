@@ -12,6 +12,7 @@ from ...common.addressing import family
 from ...common.some_of import some_of
 from ...render.common.node_network import leads_beyond
 from .entrance_expectations import EntranceFlows
+from .expectation import primary_network
 from .external_flow import TO_CLUSTER_IP, ExternalFlow
 from .others import Others
 from .policy_permissions import PolicyPermissions
@@ -33,11 +34,7 @@ class ClusterIpFlows:
         So are those of which policies permit some endpoints only, and UDP ports that lead elsewhere than to the port of
         verify: what listens there need not answer a datagram.
         """
-        workload = self._plan["workloads"][name]
-        network, node = (
-            next(one["network"] for one in workload["interfaces"] if one["role"] == "primary"),
-            workload["node"],
-        )
+        network, node = primary_network(self._plan, name), self._plan["workloads"][name]["node"]
         own = self._plan["networks"][network]
         foreign = [self._with_services.at(network, own["id"])] if self._with_services.count(network) else []
         for where in [*([network] if network in self._services else []), *foreign]:

@@ -135,6 +135,11 @@ def _ends(plan: dict, name: str, network: str) -> list[dict]:
     return [one for one in plan["workloads"][name]["interfaces"] if one["network"] == network]
 
 
+def primary_network(plan: dict, name: str) -> str:
+    """Return the primary network of a workload that has one."""
+    return next(one["network"] for one in plan["workloads"][name]["interfaces"] if one["role"] == "primary")
+
+
 def is_attached(plan: dict, name: str, network: str) -> bool:
     """Return whether a workload has an interface on a network by which it may send."""
     return any(one["role"] != LOCKED_ROLE for one in _ends(plan, name, network))

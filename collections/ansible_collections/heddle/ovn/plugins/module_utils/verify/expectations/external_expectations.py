@@ -39,7 +39,7 @@ from .cluster_ip_expectations import ClusterIpFlows
 from .egress_addresses import EgressAddresses
 from .entrance_clients import EntranceClients
 from .entrance_expectations import EntranceFlows
-from .expectation import askers, default_elsewhere
+from .expectation import askers, default_elsewhere, primary_network
 from .external_flow import (
     FROM_EXTERNAL,
     FROM_EXTERNAL_TO_SERVICE,
@@ -108,7 +108,7 @@ def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
         target = f"{one.target} {one.address}"
         return one.kind, one.runner, "", target, one.through, str(one.family), "reach" if one.reach else "not"
     workload = plan["workloads"][one.workload]
-    network = one.network or next(own["network"] for own in workload["interfaces"] if own["role"] == "primary")
+    network = one.network or primary_network(plan, one.workload)
     target = "" if one.target == one.workload else f"{one.target} {one.address}" if one.protocol else one.target
     return one.kind, one.runner, network, target, workload["node"], str(one.family), "reach" if one.reach else "not"
 
@@ -223,10 +223,6 @@ class _ExternalFlows:
             for address in interface["addresses"]
         ]
 
-    def _primary(self, name: str) -> str:
-        workload = self.plan["workloads"][name]
-        return next(one["network"] for one in workload["interfaces"] if one["role"] == "primary")
-
     def _mtu(self, network: str) -> int:
         return min(self.plan["networks"][network]["mtu"], self.plan["settings"]["mtu"])
 
@@ -244,7 +240,7 @@ class _ExternalFlows:
         return True, f"{network} has external connectivity on its node"
 
     def _to_external(self, name: str, provider: Provider) -> Iterator[ExternalFlow]:
-        network, node = self._primary(name), self.plan["workloads"][name]["node"]
+        network, node = primary_network(self.plan, name), self.plan["workloads"][name]["node"]
         elsewhere = default_elsewhere(self.plan["workloads"][name])
         for target, addresses in self.external.items():
             for address in addresses:
@@ -265,7 +261,7 @@ class _ExternalFlows:
                 )  # fmt: skip
 
     def _to_hosts(self, name: str, node: str, provider: Provider) -> Iterator[ExternalFlow]:
-        network = self._primary(name)
+        network = primary_network(self.plan, name)
         for host in (node, *self._next_to(node)):
             for address in host_addresses(self.plan, host):
                 if self._is_unclear(name, network, address):
@@ -319,7 +315,7 @@ class _ExternalFlows:
 
     def is_under_policies(self, name: str, service: dict) -> bool:
         """Return whether policies of a workload or of an endpoint decide about packets to a service."""
-        return self.policies.isolates(EGRESS, self._primary(name), name) or any(
+        return self.policies.isolates(EGRESS, primary_network(self.plan, name), name) or any(
             self.policies.isolates(INGRESS, DEFAULT_NETWORK, endpoint) for endpoint in service["endpoints"]
         )
 
@@ -342,7 +338,7 @@ class _ExternalFlows:
         return self.policies.refusal(network, "", name, (sender, address), "UDP", PORT)
 
     def _to_services(self, name: str, provider: Provider | None) -> Iterator[ExternalFlow]:
-        network, node = self._primary(name), self.plan["workloads"][name]["node"]
+        network, node = primary_network(self.plan, name), self.plan["workloads"][name]["node"]
         families = self.plan["networks"][network]["families"]
         for service in self.plan.get("settings", {}).get("shared_services", []):
             if self.is_under_policies(name, service):
