@@ -266,7 +266,7 @@ def test_an_egress_ip_does_not_count_workloads_that_leave_by_an_egress_service()
 
     text, leave = TEXT + egress_ip("out", "192.0.2.100"), "workloads that leave with these addresses: "
     assert of(stored(text + service("plain"), hosts=hosts), "out") == ("Assigned", f"{leave}3")
-    instead = f"{leave}1; by an EgressService instead: plain/b by plain/web, plain/c by plain/web"
+    instead = f"{leave}1; by an EgressService instead: 2, plain/b by plain/web, plain/c by plain/web"
     first = stored(text + only_ipv4 + egress_service("plain"), hosts=hosts)
     assert of(first, "out") == ("Assigned", instead)
     # In a family in which the Service has no address they leave with the EgressIP.

@@ -39,7 +39,7 @@ class Received:
         self._found: dict[tuple[str, str, str, str], tuple[str, float]] = {}
 
     def note(self, source: str, listener: Listener, run: str, seconds: float) -> None:
-        """A question of a run of the prober has been answered so long after it had arrived."""
+        """A question of a run of the prober is answered so long after it arrived."""
         key = (source, listener.workload, listener.network, listener.address)
         before = self._found.get(key)
         if before is not None or len(self._found) < _MOST_RECEIVED:
@@ -128,10 +128,10 @@ class _Connections:
         with contextlib.suppress(OSError):
             data, ancillary, *_more = opened.recvmsg(SIZE, socket.CMSG_SPACE(_TIMESPEC.size))
             if (asked := read_question(data)) is not None:
-                opened.send(answer(asked["ask"], listener.workload, listener.network, sender))
                 self._received.note(
                     asked["source"], listener, asked["ask"].partition("/")[0], _seconds_since(ancillary)
                 )
+                opened.send(answer(asked["ask"], listener.workload, listener.network, sender))
         self._close(opened)
 
     def _close(self, opened: socket.socket) -> None:
@@ -158,9 +158,10 @@ def _answer(opened: socket.socket, listener: Listener, unsolicited: socket.socke
         asked = read_question(data)
         if asked is None:
             continue
+        # Before the answer: who has it may end this process, which then has it on record.
+        received.note(asked["source"], listener, asked["ask"].partition("/")[0], _seconds_since(ancillary))
         with contextlib.suppress(OSError):
             opened.sendto(answer(asked["ask"], listener.workload, listener.network, sender[0]), sender)
-        received.note(asked["source"], listener, asked["ask"].partition("/")[0], _seconds_since(ancillary))
         if unsolicited is not None:
             with contextlib.suppress(OSError):
                 unsolicited.sendto(answer(asked["ask"], UNSOLICITED, listener.network), sender)
