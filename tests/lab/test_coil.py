@@ -203,6 +203,24 @@ def test_what_is_flushed_comes_back_and_a_stopped_bird_is_reported(lab, pools, o
     assert "# edited" not in lab.ssh("node1", "cat /etc/bird/heddle.conf")
 
 
+def test_a_changed_template_takes_effect_or_is_refused_in_the_run_that_changes_it(lab, pools, tmp_path):
+    """The plan stays as it is, so hosts were found to be as planned before the role made the text."""
+    template = tmp_path / "peers.conf.j2"
+    asked = ("-e", f"bird_template={template}")
+    template.write_text("protocol static users_own { disabled; ipv4; }\n")
+    lab.play("networks.yml", *asked, manifests=pools)
+    for node in NODES:
+        assert "users_own" in lab.ssh(node, "birdc", "show", "protocols")
+    assert not any(lab.play("networks.yml", *asked, manifests=pools).changed.values())
+    template.write_text("protocol nonsense;\n")
+    refused = lab.play("networks.yml", *asked, manifests=pools, success=False)
+    assert "heddle_template.conf:1" in refused.output and "syntax error" in refused.output
+    assert "users_own" in lab.ssh(NODES[0], "birdc", "show", "protocols")
+    lab.play("networks.yml", manifests=pools)
+    for node in NODES:
+        assert "users_own" not in lab.ssh(node, "birdc", "show", "protocols")
+
+
 def test_a_rebooted_host_comes_back_without_a_playbook(lab, pools, own):
     lab.verb("reboot", "node2")
     wait_for(lab, pairs_of(own))
