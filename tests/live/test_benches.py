@@ -18,6 +18,7 @@ NEEDS_ROOT = ("tests.bench.ip_rules", "tests.bench.mesh_failover", "tests.bench.
 BENCHES = {
     "tests.bench --sizes 2 --rounds 1 --northd-up-to 2": "logical flows per network",
     "tests.bench.comparison --networks 4 --services 2 --policies 2 --rounds 1": "40 Services",
+    "tests.bench.controller --networks 2 --changes 1": "resident size",
     "tests.bench.fleet --hosts 4 --operations 2": "read and render it, MB of memory",
     "tests.bench.fleet_page --sizes 2/4 --rounds 1": "interactive",
     "tests.bench.ip_rules --networks 2 40 --packets 100 --rounds 1": "to a masquerade address",

@@ -129,7 +129,8 @@ def test_a_nic_that_is_missing_or_down_keeps_its_address_noted_and_nothing_else_
     monkeypatch.setattr(announcements, "send_frame", down)
     follow_ups.note(follow_ups.ANNOUNCEMENTS, [other, NAME])
     (note,) = announcements.announce_noted(plan, "node1").notes
-    assert note == f"egress address 203.0.113.100 is not announced: eth3: {reason}"
+    remedy = "run heddle.ovn.networks when the NIC is up"
+    assert note == f"egress address 203.0.113.100 is not announced: eth3: {reason}; {remedy}"
     assert host.sent == frames(plan)
     assert follow_ups.noted(follow_ups.ANNOUNCEMENTS) == {other}
     monkeypatch.setattr(announcements, "read_device_mac", lambda _nic: "02:00:00:00:00:09")

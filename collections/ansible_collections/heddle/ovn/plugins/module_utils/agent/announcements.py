@@ -56,7 +56,10 @@ def announce(plan: dict, node: str, names: Collection[str]) -> Outcome:
                 raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
             send_frame(nic, announcement(mac, address))
         except OSError as error:
-            failed[name] = f"egress address {address} is not announced: {nic}: {error.strerror}"
+            failed[name] = (
+                f"egress address {address} is not announced: {nic}: {error.strerror}; run heddle.ovn.networks when the "
+                "NIC is up"
+            )
     if by_uplink:
         provider = provider_of(plan["nodes"][node])
         with connected(VSWITCH_REMOTE, write=True) as client:

@@ -10,7 +10,7 @@ import sys
 
 from ..common.change import Change, Outcome
 from ..mesh_daemon.esp import lacking, own_entries, remove_all
-from ..mesh_daemon.status_client import ask
+from ..mesh_daemon.status_client import ask, state_or_none
 from ..mesh_daemon.status_text import is_well, text_of
 from ..netlink.kernel_modules import datapath_type
 from ..render.host.mesh import mesh_networks
@@ -51,12 +51,7 @@ def _no_esp(host: dict, address: str) -> str:
 
 def mesh_state(plan: dict) -> dict:
     """Return the state of the running daemon; {} without a MeshNetwork in the plan, and where it does not answer."""
-    if not mesh_networks(plan):
-        return {}
-    try:
-        return ask()
-    except (OSError, ValueError):
-        return {}
+    return (state_or_none() if mesh_networks(plan) else None) or {}
 
 
 def mesh_status(*, as_json: bool) -> bool:

@@ -19,3 +19,11 @@ def ask(path=STATUS_SOCKET):
         while piece := connection.recv(65536):
             pieces.append(piece)
     return json.loads(b"".join(pieces))
+
+
+def state_or_none():
+    """Return the state of the running daemon, None where it does not answer."""
+    try:
+        return ask()
+    except (OSError, ValueError):
+        return None

@@ -14,7 +14,7 @@ from ...common.daemon_report import is_running
 from ...common.databases import VSWITCH_REMOTE
 from ...common.plan_format import has_ovn
 from ...dns_daemon.report import DNS_NAMES_REPORT
-from ...mesh_daemon.status_client import ask
+from ...mesh_daemon.status_client import state_or_none
 from ...probe_daemon.report import READINESS_REPORT
 from ...render.egress.firewall import has_dns_names
 from ...render.host.mesh import mesh_networks
@@ -79,7 +79,7 @@ def routing(plan: dict) -> list[dict]:
 def services_of(plan: dict) -> dict[str, Callable[[], bool]]:
     """Return the services of Heddle that a plan needs besides heddle-host: by unit a call, whether it runs."""
     known = {
-        "heddle-mesh": (bool(mesh_networks(plan)), _mesh_answers),
+        "heddle-mesh": (bool(mesh_networks(plan)), lambda: state_or_none() is not None),
         "heddle-probes": (has_probes(plan), partial(is_running, READINESS_REPORT)),
         "heddle-dns-names": (has_dns_names(plan), partial(is_running, DNS_NAMES_REPORT)),
         "heddle-underlay": (bool(plan.get("underlay_probes")), partial(is_running, UNDERLAY_REPORT)),
@@ -101,14 +101,6 @@ def stopped_services(plan: dict) -> dict[str, str]:
     """Return such lines for the services of Heddle: heddle-host, which each host has, and those that a plan needs."""
     stopped = (unit for unit, runs in services_of(plan).items() if not runs())
     return {**stopped_host_service(), **{unit: _line(unit) for unit in stopped}}
-
-
-def _mesh_answers() -> bool:
-    try:
-        ask()
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _line(unit: str) -> str:
