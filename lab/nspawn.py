@@ -25,9 +25,14 @@ TUN = Path("/dev/net/tun")
 GATEWAY = 254
 # Open vSwitch gives its daemon this priority, which counts among the processes of its own session only where the kernel
 # groups by sessions (sched(7), "The autogroup feature"). Then a busy machine leaves it so little of a processor that
-# its sockets overflow, and hosts lose packets.
-PRIORITY_FILE = "etc/systemd/system/ovs-vswitchd.service.d/lab-priority.conf"
-PRIORITY = "[Service]\nExecStartPost=-/bin/sh -c 'echo -10 > /proc/$MAINPID/autogroup'\n"
+# its sockets overflow, and hosts lose packets. Each time that the daemon wakes up, the userspace datapath allocates and
+# frees 32 packets for each port (OVS 3.5, lib/netdev-linux.c, netdev_linux_batch_rxq_recv_sock), for which the C
+# library's allocator asks the kernel anew: with jemalloc that takes two thirds of the time (tests.bench.idle).
+SWITCH_FILE = "etc/systemd/system/ovs-vswitchd.service.d/lab.conf"
+SWITCH = """[Service]
+Environment=LD_PRELOAD=libjemalloc.so.2
+ExecStartPost=-/bin/sh -c 'echo -10 > /proc/$MAINPID/autogroup'
+"""
 
 
 class Driver:
@@ -120,7 +125,7 @@ class Driver:
         """Start a host on the files that it had."""
         processes.kill(self.pid_file(host))  # one of a holder that has died
         state = self.lab.directory / host.name
-        files = {**self.lab.host_files(host, self.network, self.name), PRIORITY_FILE: PRIORITY}
+        files = {**self.lab.host_files(host, self.network, self.name), SWITCH_FILE: SWITCH}
         files[console.FILE] = console.UNIT
         for name, text in files.items():
             path = state / "upper" / name

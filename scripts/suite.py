@@ -137,8 +137,10 @@ def kernel() -> list[Stage]:
 
 def live() -> list[Stage]:
     """Tests against real ovsdb-server, ovn-northd, ovn-trace, QEMU, taken from the host image."""
-    # Two at a time, as most of them wait for programs that they start; those of a file share what they start.
-    return [pytest("live", "-n", "2", "--dist", "loadfile", "tests/live", *SHORT, prefix=OVN_ROOT)]
+    # Two at a time, as most of them wait for programs that they start; those of a file share what they start. In the
+    # order of tests/live/conftest.py: pytest-xdist would begin with the files that have most tests.
+    workers = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+    return [pytest("live", *workers, "tests/live", *SHORT, prefix=OVN_ROOT)]
 
 
 def live_long() -> list[Stage]:

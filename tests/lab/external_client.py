@@ -23,7 +23,7 @@ def knock(target):
 
 def main():
     address, port = sys.argv[1], int(sys.argv[2])
-    lasting = socket.create_connection((address, port + 1), timeout=20)
+    lasting = socket.create_connection((address, port + 1), timeout=120)
     lasting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     knocking, following = {}, time.monotonic()
     while True:

@@ -69,7 +69,7 @@ while True:
 """
 ASK = f"""
 import socket, sys
-with socket.create_connection((sys.argv[1], {PORT}), timeout=20) as opened:
+with socket.create_connection((sys.argv[1], {PORT}), timeout=120) as opened:
     print(opened.recv(100).decode())
 """
 VRF, VLAN, TABLE = "partners", 77, 4711

@@ -54,7 +54,7 @@ class Stream:
     """One TCP connection to an echo server."""
 
     def __init__(self, address, port):
-        self.socket = socket.create_connection((address, port), timeout=20)
+        self.socket = socket.create_connection((address, port), timeout=120)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
         self.name = f"tcp {address}"

@@ -28,6 +28,8 @@ SCHEMAS = {
     "Open_vSwitch": "openvswitch/vswitch.ovsschema",
 }
 START_TIMEOUT = 120.0
+# Half a minute and more each.
+_LONGEST = ("test_random_policies.py", "test_fallback.py", "test_moved_connections.py", "test_routing.py")
 
 
 class Toolbox:
@@ -90,7 +92,7 @@ class Toolbox:
         """The first line of `--version`."""
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             done = subprocess.run(
-                self.command(name, "--version"), capture_output=True, text=True, timeout=10, check=False
+                self.command(name, "--version"), capture_output=True, text=True, timeout=120, check=False
             )
             return done.stdout.partition("\n")[0]
         return f"{name}: cannot be run"
@@ -187,6 +189,12 @@ def complaints(log: Path, *expected: str) -> list[str]:
     lines = log.read_text().splitlines()
     words = (*expected, "|timeval")
     return [line for line in lines if ("|WARN|" in line or "|ERR|" in line) and not any(word in line for word in words)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no worker begins one of them when the others have ended."""
+    rank = {name: number for number, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 
 
 def pytest_report_header() -> list[str]:

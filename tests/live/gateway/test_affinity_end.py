@@ -71,7 +71,7 @@ def test_affinity_ends_with_its_timeout(host, family):
 
     A machine that stands still makes silences of its own, so that any connection may have the other endpoint.
     """
-    machine, zone = host(sticky(5))
+    machine, zone = host(sticky(2))
     client = Client(machine, zone, "flat", family)
     seen: set[str] = set()
 

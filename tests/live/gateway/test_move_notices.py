@@ -54,7 +54,7 @@ def moving_plan(vlan: int | None = None) -> dict:
 
 
 def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, timeout=20)
+    subprocess.run(["ip", *arguments], check=True, timeout=120)
 
 
 class Provider:
@@ -77,7 +77,7 @@ class Provider:
     def _forwards(self) -> bool:
         """Whether the segment forwards between all of its ports (Linux, BR_STATE_FORWARDING)."""
         with kernel.in_netns(SEGMENT):
-            listed = subprocess.run(["bridge", "link"], check=True, capture_output=True, text=True, timeout=20).stdout
+            listed = subprocess.run(["bridge", "link"], check=True, capture_output=True, text=True, timeout=120).stdout
         return listed.count("state forwarding") == len(NODES) + 1
 
     def _make_namespace(self, name: str) -> None:

@@ -33,7 +33,7 @@ OWNER = "test:gateway"
 
 
 def ip(*arguments):
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
 
 

@@ -51,7 +51,7 @@ service.run(plan, node, lambda path: json.load(open(path)), paths, log)
 
 
 def ip(*arguments: str) -> str:
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, f"ip {' '.join(arguments)}: {done.stderr}"
     return done.stdout
 
@@ -285,7 +285,7 @@ class Fleet:
         for node in nodes:
             subprocess.run(
                 ["ip", "netns", "exec", self.underlay, "bridge", "link", "set", "dev", f"u-{node}", "isolated", "on"],
-                check=True, timeout=20,
+                check=True, timeout=120,
             )  # fmt: skip
 
     def wire(self, workload: str) -> Wire:

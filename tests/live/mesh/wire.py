@@ -30,7 +30,7 @@ class Wire:
             ["link", "set", port, "up"],
             ["link", "set", name, "arp", "off", "up"],
         ):
-            subprocess.run(["ip", "-n", netns, *arguments], check=True, timeout=20)
+            subprocess.run(["ip", "-n", netns, *arguments], check=True, timeout=120)
         with kernel.in_netns(netns):
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
             self._socket.bind((name, _ALL_PROTOCOLS))

@@ -19,7 +19,7 @@ MAC = "0a:58:64:41:00:02"
 
 
 def ip(*arguments):
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -47,7 +47,7 @@ def host():
         kernel.remove_namespace(NAME)
 
 
-def apply(desired=None, *, write=True, timeout=5.0):
+def apply(desired=None, *, write=True, timeout=60.0):
     return reconcile_host_network(desired or HostNetwork(), owner=OWNER, write=write, timeout=timeout)
 
 

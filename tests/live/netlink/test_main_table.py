@@ -110,7 +110,7 @@ def apply(host, monkeypatch):
 
     def run(desired=DESIRED, *, write=True, kind=kind):
         with kind() as kernel:
-            return reconcile_host_network(desired, owner=OWNER, write=write, timeout=5, kernel=kernel)
+            return reconcile_host_network(desired, owner=OWNER, write=write, timeout=60, kernel=kernel)
 
     return run
 

@@ -50,7 +50,7 @@ class Vswitchd:
     def vsctl(self, *arguments: str) -> None:
         """Change the database, and wait until ovs-vswitchd has applied it when it runs."""
         wait = [] if self.process else ["--no-wait"]
-        self.tools.run("ovs-vsctl", f"--db={self.database.remote}", "--timeout=20", *wait, *arguments)
+        self.tools.run("ovs-vsctl", f"--db={self.database.remote}", "--timeout=120", *wait, *arguments)
 
     def patch(self, name: str) -> None:
         """Make a patch port to br-int, as ovn-controller does."""

@@ -12,7 +12,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.datapath im
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.switch import open_switch, parser
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.management_connection import management_socket
 
-NETWORK, WORKLOADS, SECONDS = 7, 1500, 60
+NETWORK, WORKLOADS, SECONDS = 7, 1500, 600
 
 
 def test_the_daemon_of_the_mesh_knows_all_ports(vswitchd):

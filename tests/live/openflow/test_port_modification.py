@@ -37,12 +37,12 @@ def test_many_ports_are_changed_by_two_reads_and_no_other_program(vswitchd, vswi
     wanted = [FloodPort("br-ex", name, flood=False, network="red") for name in ports]
     with vswitch.client() as client:
         switch = Switch(client, run)
-        outcome = reconcile_flows(switch, ["br-ex"], [], wanted, write=True, timeout=20)
+        outcome = reconcile_flows(switch, ["br-ex"], [], wanted, write=True, timeout=120)
         assert len(outcome.changes) == len(ports)
         assert sum("dump-ports-desc" in argv for argv in calls) == 2
         assert not any("mod-port" in argv for argv in calls)
         assert vswitchd.ofctl("-O", "OpenFlow10", "dump-ports-desc", "br-ex").count("NO_FLOOD") == len(ports)
-        assert not reconcile_flows(switch, ["br-ex"], [], wanted, write=True, timeout=20).changed
+        assert not reconcile_flows(switch, ["br-ex"], [], wanted, write=True, timeout=120).changed
         switch.set_flooding("br-ex", {"LOCAL": False})
         assert not switch.flooding("br-ex")["LOCAL"]
 
@@ -82,5 +82,5 @@ def test_a_switch_that_ends_the_connection_is_an_error(folder, reply):
         thread = threading.Thread(target=serve)
         thread.start()
         with pytest.raises(OpenFlowError, match=r"br-x\.mgmt: "):
-            set_flooding(str(path), [FloodSetting("1", "02:00:00:00:00:01", False)], timeout=20)
+            set_flooding(str(path), [FloodSetting("1", "02:00:00:00:00:01", False)], timeout=120)
         thread.join()

@@ -106,7 +106,7 @@ def flow(table, priority, match, actions, **changes):
 FLOWS = [flow(*form) for form in FORMS]
 
 
-def apply(switch, flows=(), *extra, write=True, timeout=5.0):
+def apply(switch, flows=(), *extra, write=True, timeout=60.0):
     return reconcile_flows(switch, ["br-ex"], flows, *extra, write=write, timeout=timeout)
 
 

@@ -44,7 +44,7 @@ def tenant(name, *workloads):
 
 def operate(remote, manifest_set, texts, start, reported):
     """Apply one text after the other as one manifest set; puts the result of each into `reported`."""
-    with Client(remote, timeout=30) as client:
+    with Client(remote, timeout=120) as client:
         start.wait()
         for text in texts:
             attempts = []

@@ -38,7 +38,7 @@ class Doomed(Client):
     """A client whose process is killed when it has sent so many bytes."""
 
     def __init__(self, remote, left):
-        super().__init__(remote, timeout=30)
+        super().__init__(remote, timeout=120)
         sender = self._connection._stream
         client = self
         client.left = left

@@ -14,7 +14,7 @@ import struct
 # Between the heartbeats of a connection while frames of workloads pass the host's mesh, and while none do.
 # Three that are lost in a row are known before TCP repeats for the second time, 0.6 s after a loss (RFC 6298, with the
 # 0.2 s of Linux as the first timeout): after that it would wait for 0.8 s more.
-INTERVAL_SECONDS, IDLE_INTERVAL_SECONDS = 0.1, 0.6
+INTERVAL_SECONDS, IDLE_INTERVAL_SECONDS = 0.1, 1.0
 NUMBERS = 1 << 32
 ETHERNET_HEADER = 14
 _NO_MAC = bytes(12)

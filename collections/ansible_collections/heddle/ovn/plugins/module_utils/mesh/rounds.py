@@ -7,11 +7,13 @@ they would take all of it, and wait in queues for longer and longer. So late ack
 
 from __future__ import annotations
 
-from .heartbeat import IDLE_INTERVAL_SECONDS, NUMBERS
+from .heartbeat import NUMBERS
 
 # A round begins after this many times as long as the acknowledgement of the last one took, at the latest after so many
 # seconds. Without an acknowledgement that of earlier rounds counts, whose influence decreases with each round.
 _PACE, _LONGEST_INTERVAL_SECONDS, _DECREASE = 3, 2, 7 / 8
+# Seconds until the next round after one of which nothing is acknowledged, at least.
+_UNACKNOWLEDGED_SECONDS = 0.6
 # Rounds whose acknowledgement is still waited for.
 _OUTSTANDING = 64
 
@@ -48,4 +50,4 @@ class Rounds:
     def _interval(self, least):
         if self._took is not None:
             return max(least, min(_PACE * self._took, _LONGEST_INTERVAL_SECONDS))
-        return max(least, IDLE_INTERVAL_SECONDS, min(_PACE * self._slowest, _LONGEST_INTERVAL_SECONDS))
+        return max(least, _UNACKNOWLEDGED_SECONDS, min(_PACE * self._slowest, _LONGEST_INTERVAL_SECONDS))
