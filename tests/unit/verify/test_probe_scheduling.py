@@ -120,6 +120,21 @@ def test_isolation_questions_are_sent_in_small_batches(seconds):
     assert slowest >= seconds
 
 
+def test_a_batch_is_repeated_before_the_next_one():
+    """While switches have the flows of its first packets: another one for each packet takes most of verify's time."""
+    order = []
+
+    class Recorded(Hosts):
+        def ask(self, number, *, large=False):
+            order.append(number)
+            return super().ask(number, large=large)
+
+    ask_silent(list(range(1, 100)), [0], Recorded(0.001, mute=range(1, 100)), Pace(), timeout=60)
+    asked = [number for number in order if number]
+    repeated = {number: asked.index(number, asked.index(number) + 1) - asked.index(number) for number in range(1, 100)}
+    assert max(repeated.values()) <= 64
+
+
 def test_silence_counts_only_after_a_later_control_is_answered():
     hosts = Hosts(1.0, mute=range(1, 20), queue=1000)
     untested, _slowest = ask_silent(list(range(1, 20)), [0], hosts, Pace(), timeout=600)

@@ -169,25 +169,28 @@ def ask_silent(
 ) -> tuple[set[int], float]:
     """Ask what must not be answered; return what could not be tested, and the seconds of the slowest control.
 
-    After each batch one control is waited for, in turn, so that no queue overflows. At the end every control is, so
-    that all earlier packets have been forwarded or dropped by then.
+    After each batch one control is waited for, in turn, so that no queue overflows. Then the batch is repeated, while
+    switches still have the flows of its first packets. At the end every control is waited for, so that all earlier
+    packets have been forwarded or dropped by then.
     """
     clock = Controls(conversation, pace, timeout)
     slowest, turn = 0.0, 0
     if not controls:
         return set(silent), 0.0
-    for _round in range(_SILENT_ROUNDS):
-        waiting = deque(silent)
-        while waiting:
-            batch = [waiting.popleft() for _number in range(min(pace.batch, len(waiting)))]
+    waiting = deque(silent)
+    while waiting:
+        batch = [waiting.popleft() for _number in range(min(pace.batch, len(waiting)))]
+        longest = 0.0
+        for _round in range(_SILENT_ROUNDS):
             for number in batch:
                 conversation.ask(number)
             took = clock.wait(controls[turn % len(controls)])
             turn += 1
             if took is None:
                 return {*batch, *waiting}, timeout
-            slowest = max(slowest, took)
-            pace.learn_batch(took)
+            longest = max(longest, took)
+        slowest = max(slowest, longest)
+        pace.learn_batch(longest)
     for number in controls:
         took = clock.wait(number)
         if took is None:
