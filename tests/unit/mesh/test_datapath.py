@@ -95,7 +95,8 @@ def test_known_destination_makes_a_flow_before_its_frame_is_sent():
     assert bridge.datapath.where(NETWORK, FAR) == ("peer", OTHER)
     made, sent = bridge.frame(A, FAR, port=PORT_A)
     assert kinds([made, sent]) == ["FlowMod", "PacketOut"]
-    assert (made.cookie, made.match["in_port"], made.match["eth_dst"]) == (flows.LEARNED_COOKIE | NETWORK, PORT_A, FAR)
+    cookie = flows.LEARNED_COOKIE | 1 << 17 | NETWORK
+    assert (made.cookie, made.match["in_port"], made.match["eth_dst"]) == (cookie, PORT_A, FAR)
 
 
 def test_frames_of_a_tunnel_lose_the_tag_of_the_mesh():
@@ -122,6 +123,54 @@ def test_heartbeats_make_no_flow():
     assert bridge.heartbeats == [("192.0.2.2", bridge.vni(), frame)]
 
 
+def total(asked, packets):
+    """The answer to a request for the packets of flows."""
+    body = parser.OFPAggregateStats(packet_count=packets, byte_count=0, flow_count=1)
+    reply = parser.OFPAggregateStatsReply(DIALECT, body=body)
+    reply.set_xid(asked.xid)
+    return reply
+
+
+def test_neighbours_that_frames_go_to_are_known_by_frames_and_by_counters():
+    """One that frames are only flooded to, or received from, is not in use: heartbeats to it may be few."""
+    bridge = Bridge()
+    third, near = "02:00:00:00:00:03", Gossip(OTHER, 2, random.Random(2))
+    other = Gossip(third, 3, random.Random(3))
+    for name in (OWN, third):
+        near.established(name)
+    for one, name in ((bridge.gossip, third), (other, OWN)):
+        one.established(name)
+    bridge.gossip.receive(other.everything())
+    bridge.datapath.set_peers(["192.0.2.2", "192.0.2.3"])
+    bridge.datapath.set_neighbours({OTHER: "192.0.2.2", third: "192.0.2.3"})
+    bridge.take()
+    bridge.datapath.used = 0
+
+    def used():
+        return bridge.datapath.used_to("192.0.2.2"), bridge.datapath.used_to("192.0.2.3")
+
+    def frame(source, target, now, **fields):
+        data = bytes.fromhex((target + source).replace(":", "")) + (TAG if fields else b"") + b"\x08\x00" + bytes(46)
+        match = parser.OFPMatch(in_port=VXLAN if fields else PORT_A, **fields)
+        bridge.datapath.received(parser.OFPPacketIn(DIALECT, match=match, data=data), now)
+        return bridge.take()
+
+    assert len([one for one in frame(A, FAR, 1)[0].actions if isinstance(one, parser.OFPActionOutput)]) == 3
+    frame(FAR, A, 2, tun_ipv4_src="192.0.2.2", tun_ipv4_dst="192.0.2.1", tunnel_id=bridge.vni())
+    assert used() == (0, 0)
+    frame(A, FAR, 3)
+    assert used() == (3, 0)
+    bridge.datapath.ask_use()
+    (all_flows,) = bridge.take()
+    bridge.datapath.received(total(all_flows, 5), 4)
+    (of_one,) = bridge.take()
+    assert (of_one.cookie >> 17 & flows.MOST_NEIGHBOURS, used()) == (1, (3, 0))
+    bridge.datapath.received(total(of_one, 5), 5)
+    assert used() == (5, 0)
+    bridge.datapath.received(total(of_one, 5), 6)
+    assert used() == (5, 0)
+
+
 def test_use_is_seen_in_frames_and_in_counters_of_learned_flows():
     bridge = Bridge()
 
@@ -130,8 +179,7 @@ def test_use_is_seen_in_frames_and_in_counters_of_learned_flows():
         (asked,) = bridge.take()
         # Flows of heartbeats have the cookie without the bit of learned ones.
         assert asked.cookie & asked.cookie_mask != flows.COOKIE & asked.cookie_mask
-        body = parser.OFPAggregateStats(packet_count=packets, byte_count=0, flow_count=1)
-        bridge.datapath.received(parser.OFPAggregateStatsReply(DIALECT, body=body), now)
+        bridge.datapath.received(total(asked, packets), now)
         return bridge.datapath.used
 
     assert [count(0, 1), count(7, 2), count(7, 3), count(5, 4), count(5, 5)] == [0, 2, 2, 4, 4]

@@ -40,8 +40,10 @@ class Datapath:
         self._parts = {}
         self.dropped = {}
         self.misses = 0
-        # When a frame of a workload has last been seen, and how many packets the learned flows had counted by then.
-        self.used, self._passed = now, 0
+        # When a frame of a workload has last been seen, and {neighbour's address: when one has last been sent there}.
+        self.used, self._used = now, {}
+        # The numbers of neighbours in flows, and {number: packets that its flows had counted}; 0 is all together.
+        self._indexes, self._passed = {}, {}
         # What waits for the bridge, {number of the frame that it hands back: (what to do, since when)}.
         self._waiting, self._handed = {}, 0
 
@@ -111,9 +113,7 @@ class Datapath:
         elif isinstance(message, parser.OFPFlowStatsReply):
             self._counted(message, now)
         elif isinstance(message, parser.OFPAggregateStatsReply):
-            # Flows that were deleted are not in the sum any more, so a smaller one is a sign of use, too.
-            if message.body.packet_count != self._passed:
-                self.used, self._passed = now, message.body.packet_count
+            self._summed(flows.neighbour_of(message), message.body.packet_count, now)
         elif isinstance(message, parser.OFPErrorMsg):
             self.count_drop(f"the bridge refused a message: error {message.type}, {message.code}")
 
@@ -166,8 +166,12 @@ class Datapath:
         self._send(*map(flows.asked_counters, self._bridges))
 
     def ask_use(self):
-        """Ask how many packets the learned flows have forwarded, for `used`."""
+        """Ask how many packets the learned flows have forwarded, for `used` and `used_to`."""
         self._send(flows.asked_total())
+
+    def used_to(self, address):
+        """When a frame of a workload has last been sent to this neighbour alone, 0 for never."""
+        return self._used.get(address, 0)
 
     def expire(self, now):
         """Forget MAC addresses that were not seen for long."""
@@ -219,6 +223,7 @@ class Datapath:
         decision = self._decided(network, key, now)
         if decision is None:
             return
+        self._mark(decision, now)
         if decision.ports or decision.tunnels:
             self._send(flows.sent(network, key, self._numbers, self._numbers[MESH_TUNNELS], decision, frame))
         if decision.fallbacks:
@@ -234,6 +239,7 @@ class Datapath:
         decision = bridge.decide(key, now)
         if decision.reason:
             self.count_drop(decision.reason)
+        self._mark(decision, now)
         self.refresh()
         if decision.ports or decision.tunnels:
             self._send(flows.injected(network, self._numbers, self._numbers[MESH_TUNNELS], decision, frame))
@@ -262,12 +268,37 @@ class Datapath:
         if decision.flow and decision.generation == bridge.generation and self._has_room(network, key):
             ends = {tunnel.destination for tunnel in decision.tunnels} | ({key.tunnel.source} if key.tunnel else set())
             self._learned.setdefault(network, {}).setdefault(key.port or key.tunnel, {})[key] = ends
-            self._send(flows.learned(network, key, self._numbers, self._numbers[MESH_TUNNELS], decision))
+            vxlan, neighbour = self._numbers[MESH_TUNNELS], self._index(_only_end(decision))
+            self._send(flows.learned(network, key, self._numbers, vxlan, decision, neighbour))
         return decision
 
     def _has_room(self, network, key):
         keys = self._learned.get(network, {}).get(key.port or key.tunnel, {})
         return key in keys or len(keys) < MOST_FLOWS
+
+    def _index(self, address):
+        """The number of a neighbour in flows; 0 for none, and for those that there is no number left for."""
+        if address is None or len(self._indexes) == flows.MOST_NEIGHBOURS:
+            return self._indexes.get(address, 0)
+        return self._indexes.setdefault(address, len(self._indexes) + 1)
+
+    def _mark(self, decision, now):
+        """Note which neighbour a frame goes to; one that is flooded does not count."""
+        end = _only_end(decision)
+        if end is not None:
+            self._used[end] = now
+
+    def _summed(self, neighbour, packets, now):
+        """Part of the answers to `ask_use`. Flows that were deleted are not in the sum any more: that is use, too."""
+        if packets == self._passed.get(neighbour, 0):
+            return
+        self._passed[neighbour] = packets
+        if neighbour:
+            self._used |= {address: now for address, index in self._indexes.items() if index == neighbour}
+            return
+        self.used = now
+        present = set(self._neighbours.values())
+        self._send(*(flows.asked_total(index) for address, index in self._indexes.items() if address in present))
 
     def count_drop(self, reason):
         """Count what is dropped by its reason."""
@@ -294,6 +325,12 @@ class Datapath:
                 # A flow that was deleted after the bridge had counted it says nothing of where its source is now.
                 if key in learned.get(key.port or key.tunnel, {}):
                     self._decided(network, key, now)
+
+
+def _only_end(decision):
+    """The address of the neighbour that a frame goes to; None for none, and for several."""
+    ends = {tunnel.destination for tunnel in (*decision.tunnels, *decision.fallbacks)}
+    return ends.pop() if len(ends) == 1 else None
 
 
 def tunnel_to(gossip, name, own, address):

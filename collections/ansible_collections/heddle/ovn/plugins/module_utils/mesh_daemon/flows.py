@@ -11,10 +11,14 @@ from __future__ import annotations
 from ..mesh.forwarding import Key, Tunnel
 from .switch import DIALECT, ofproto, parser
 
-# "mesh"; a learned flow has one more bit, and the id of its network in the last 16.
+# "mesh"; a learned flow has one more bit, the id of its network in the last 16, and above that bit the number of the
+# neighbour that it sends to, 0 when that is none or several.
 COOKIE = 0x6D65736800000000
 LEARNED_COOKIE = COOKIE | 0x10000
-_ALL_BITS, _ALL_NETWORKS = 0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFF0000
+_NEIGHBOUR_SHIFT, MOST_NEIGHBOURS = 17, (1 << 15) - 1
+_OF_NETWORK, _OF_NEIGHBOUR, _OF_ALL = 0xFFFFFFFF0001FFFF, 0xFFFFFFFFFFFF0000, 0xFFFFFFFF00010000
+# The numbers of requests for packets, which their answers have as well: `Switch` numbers other messages below.
+_TOTALS = 1 << 31
 _LEARNED, _KNOWN_SOURCE, _HEARTBEAT = 100, 10, 200
 # 802.1Q; and the shortest frame with a tag.
 _TAG, _TAGGED = 0x8100, 18
@@ -51,33 +55,42 @@ def cleared():
 
 def forgotten(network):
     """Delete the learned flows of a network."""
-    return _deleted(LEARNED_COOKIE | network, _ALL_BITS)
+    return _deleted(LEARNED_COOKIE | network, _OF_NETWORK)
 
 
-def learned(network, key, numbers, vxlan, decision):
-    """The flow that repeats a decision; `numbers` are the ports' by name."""
+def learned(network, key, numbers, vxlan, decision, neighbour):
+    """The flow that repeats a decision; `numbers` are the ports' by name, `neighbour` that of the one it sends to."""
     match = _match(network, key, numbers, vxlan)
-    return _added(LEARNED_COOKIE | network, _LEARNED, match, actions(network, key, numbers, vxlan, decision))
+    cookie = LEARNED_COOKIE | neighbour << _NEIGHBOUR_SHIFT | network
+    return _added(cookie, _LEARNED, match, actions(network, key, numbers, vxlan, decision))
 
 
 def removed(network, key, numbers, vxlan):
     """Delete one learned flow."""
-    return _deleted(LEARNED_COOKIE | network, _ALL_BITS, _match(network, key, numbers, vxlan), _LEARNED)
+    return _deleted(LEARNED_COOKIE | network, _OF_NETWORK, _match(network, key, numbers, vxlan), _LEARNED)
 
 
 def asked_counters(network):
     """Ask for the learned flows of a network with their counters."""
     return parser.OFPFlowStatsRequest(
-        DIALECT, 0, ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, LEARNED_COOKIE | network, _ALL_BITS
+        DIALECT, 0, ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, LEARNED_COOKIE | network, _OF_NETWORK
     )
 
 
-def asked_total():
-    """Ask for the number of packets of all learned flows together."""
-    return parser.OFPAggregateStatsRequest(
-        DIALECT, 0, ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, LEARNED_COOKIE, _ALL_NETWORKS,
-        parser.OFPMatch(),
+def asked_total(neighbour=None):
+    """Ask for the number of packets of all learned flows together, or of those that send to one neighbour."""
+    cookie = LEARNED_COOKIE if neighbour is None else LEARNED_COOKIE | neighbour << _NEIGHBOUR_SHIFT
+    message = parser.OFPAggregateStatsRequest(
+        DIALECT, 0, ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, cookie,
+        _OF_ALL if neighbour is None else _OF_NEIGHBOUR, parser.OFPMatch(),
     )  # fmt: skip
+    message.set_xid(_TOTALS | (neighbour or 0))
+    return message
+
+
+def neighbour_of(total):
+    """The number of the neighbour that an answer to `asked_total` is about, 0 when it is about all flows."""
+    return total.xid & ~_TOTALS
 
 
 def sent(network, key, numbers, vxlan, decision, frame):

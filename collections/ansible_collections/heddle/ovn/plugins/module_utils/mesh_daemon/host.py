@@ -31,7 +31,7 @@ _EXPIRE_SECONDS = 60
 # Between two looks at whether packets have passed; without any for longer than two of them the mesh is idle. Then it
 # looks each second: a packet of a flow that is there does not reach the daemon, and heartbeats must not stay slow. To
 # look with each tick of 0.2 s takes four times the processor time of an idle host.
-_USE_SECONDS, _IDLE_USE_SECONDS, _IDLE_SECONDS = 4, 1, 10
+_USE_SECONDS, _IDLE_SECONDS = 1, 10
 # A daemon that is restarted connects again within this time.
 _HOLD_SECONDS = 3
 
@@ -316,13 +316,15 @@ class MeshHost:
             self.datapath.expire(now)
         if self._is_due("sweep", SWEEP_SECONDS, now):
             self.datapath.ask_counters()
-        if self._is_due("use", _IDLE_USE_SECONDS if self.is_idle else _USE_SECONDS, now):
+        if self._is_due("use", _USE_SECONDS, now):
             self.datapath.ask_use()
         self.datapath.refresh()
 
     def _beat(self, link, now):
         self._evaluate(link)
-        interval = heartbeat.IDLE_INTERVAL_SECONDS if self.is_idle else heartbeat.INTERVAL_SECONDS
+        used = max(self.datapath.used_to(link.address), link.since)
+        idle = self.is_idle or now - used > _IDLE_SECONDS
+        interval = heartbeat.IDLE_INTERVAL_SECONDS if idle else heartbeat.INTERVAL_SECONDS
         number = link.selection.rounds.due(now, interval)
         link.probe(now)
         if number is None:

@@ -22,6 +22,8 @@ _HEADER = 8
 _WHOLE_PACKET = 0xFFFF
 # Bytes. A bridge that does not read is given up, before its messages fill the memory.
 _LONGEST_QUEUE = 16 << 20
+# Of the numbers of messages; larger ones are those that messages have already.
+_LARGEST_XID = 0x7FFFFFFF
 
 
 def is_available():
@@ -61,8 +63,9 @@ class Switch:
         for message in messages:
             if self._writer.is_closing():
                 return
-            self._xid = self._xid % 0xFFFFFFFF + 1
-            message.set_xid(self._xid)
+            if message.xid is None:
+                self._xid = self._xid % _LARGEST_XID + 1
+                message.set_xid(self._xid)
             self._writer.write(encoded(message))
             if self._writer.transport.get_write_buffer_size() > _LONGEST_QUEUE:
                 self._writer.transport.abort()
