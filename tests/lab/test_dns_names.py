@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import shutil
+from collections.abc import Iterator
 
 import pytest
 
@@ -39,26 +41,43 @@ spec:
 pytestmark = pytest.mark.long
 
 
-def publish(lab, *records: list) -> None:
-    """Let the name have these records; the server reads them for each question."""
-    table = json.dumps({NAME: records} if records else {})
+def publish(lab, *records: list | None) -> None:
+    """Let the name have these records; the server reads them for each question. With None it has a failure."""
+    table = json.dumps({NAME: None if None in records else records} if records else {})
     lab.ssh("external", f"echo '{table}' > {TABLE}.new && mv {TABLE}.new {TABLE}")
 
 
-@pytest.fixture
-def named(lab, own, tmp_path):
-    """The server, on the external host, is the resolver of node2."""
+@contextlib.contextmanager
+def name_server(lab, own) -> Iterator[str]:
+    """A server on the external host, without names at first; the address is its own."""
     server = f"{own['prefix']}.2.20"
     text = base64.b64encode((ROOT / "tests" / "dns_server.py").read_bytes()).decode()
     lab.ssh("external", f"echo {text} | base64 -d > {PROGRAM}")
     publish(lab)
     lab.ssh("external", "systemd-run", "--quiet", f"--unit={UNIT}", "python3", PROGRAM, server, TABLE)
-    lab.ssh("node2", f"cp --dereference {RESOLVERS} {RESOLVERS}.before && echo nameserver {server} > {RESOLVERS}")
+    try:
+        yield server
+    finally:
+        lab.ssh("external", f"systemctl stop {UNIT}; rm -f {PROGRAM} {TABLE}")
+
+
+@contextlib.contextmanager
+def resolver(lab, node: str, server: str) -> Iterator[None]:
+    """A host asks this server only."""
+    lab.ssh(node, f"cp --dereference {RESOLVERS} {RESOLVERS}.before && echo nameserver {server} > {RESOLVERS}")
+    try:
+        yield
+    finally:
+        lab.ssh(node, f"cp {RESOLVERS}.before {RESOLVERS} && rm {RESOLVERS}.before")
+
+
+@pytest.fixture
+def named(lab, own, tmp_path):
+    """The server, on the external host, is the resolver of node2."""
     directory = shutil.copytree(MANIFESTS, tmp_path / "manifests")
     (directory / "green.yml").write_text(TENANT)
-    yield directory
-    lab.ssh("node2", f"cp {RESOLVERS}.before {RESOLVERS} && rm {RESOLVERS}.before")
-    lab.ssh("external", f"systemctl stop {UNIT}; rm -f {PROGRAM} {TABLE}")
+    with name_server(lab, own) as server, resolver(lab, "node2", server):
+        yield directory
     lab.play("networks.yml")
     for _attempt in attempts(600):
         if lab.try_ssh("node2", "systemctl is-active heddle-dns-names").returncode:

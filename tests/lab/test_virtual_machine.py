@@ -15,9 +15,14 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests import supervised
+from tests.lab.address_moves import assignable
 from tests.lab.conftest import NODES, PATIENCE, ROOT
+from tests.lab.policy_traffic import DENIED_NAME, Echoes, PolicyTraffic, external_addresses, is_permitted, policies
+from tests.lab.remote_program import RemoteProgram
 from tests.lab.tenants import egress_ip
 from tests.lab.test_coil import own
+from tests.lab.test_dns_names import NAME as DNS_NAME
+from tests.lab.test_dns_names import name_server, publish, resolver
 from tests.lab.vm import (
     ADDRESSES,
     DATA,
@@ -105,6 +110,119 @@ def test_guest_gets_its_identity_by_dhcp_and_renews_leases(lab, vm):
         assert ("dns" in leased) == ("kube-system/kube-dns" in services), leased
 
 
+@pytest.fixture
+def addresses_of_policies(lab, own):
+    """The external host has the addresses that policies distinguish."""
+    device = lab.ssh("external", "ip", "-o", "address", "show", "to", f"{own['prefix']}.2.20").split()[1]
+    for address in external_addresses(own):
+        lab.ssh("external", "ip", "address", "add", address, "dev", device, *(["nodad"] if ":" in address else []))
+    yield
+    for address in external_addresses(own):
+        lab.ssh("external", "ip", "address", "del", address, "dev", device)
+
+
+@pytest.mark.long
+def test_policies_decide_before_during_and_after_a_migration(lab, vm, own, addresses_of_policies, tmp_path, capsys):
+    """From a host with a peer to one without the network, which comes with the VM, and back.
+
+    What is forbidden is counted where it would arrive. It arrives while there are no policies, so the paths are there.
+    """
+    (here,) = vm.runs_on()
+    assert here == "node1"
+    manifests = shutil.copytree(DATA / "manifests", tmp_path / "manifests")
+    egress = {4: f"{own['prefix']}.2.150", 6: f"{own['prefix6']}:2::150"}
+    (manifests / "out.yml").write_text(egress_ip("violet", *egress.values()) + policies(own))
+    traffic = PolicyTraffic(vm, here, own)
+    traffic.arrives(here, dict.fromkeys(traffic.received(here), 0), lambda flow: "echo" not in flow)
+    lab.play("networks.yml", *OWN_SET, *assignable(tmp_path, "node1", "node3"), manifests=manifests)
+    try:
+        counted = [traffic.received(here)]
+        watchers = Watchers(lab, {"violet_peer": "node3"})
+        for there in ("node2", "node1"):
+            phases = moved_with_connections(vm, here, there, own)
+            here = there
+            expect_connections(phases, egress)
+            traffic.arrives(here, counted[-1], is_permitted)
+            counted.append(traffic.received(here))
+    finally:
+        lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
+    traffic.arrives(here, counted[-1], lambda flow: True)
+    streams, sent = watchers.stop(), traffic.end(here)
+    with capsys.disabled():
+        print(f"\n{json.dumps({'received': counted, 'sent': sent, 'streams': streams}, indent=1)}")
+    forbidden = [{flow: number for flow, number in one.items() if not is_permitted(flow)} for one in counted]
+    assert forbidden[1:] == forbidden[:1] * 2
+    kept = [flow for name, flow in streams.items() if " tcp " in name]
+    assert [(flow["lost"], flow["resets"]) for flow in kept] == [(0, 0)] * 2, streams
+
+
+def expect_connections(phases: list[dict], egress: dict[int, str]) -> None:
+    """Connections to the external host leave with their egress address, and go on after the last phase."""
+    for name, (_from, family, _port) in EXTERNAL.items():
+        found = [phase[name.replace(" ", "_")] for phase in phases]
+        for phase in found:
+            assert phase["new"]["sources"].keys() <= {egress[family]}, (name, found)
+            (stream,) = phase["lasting"]
+            assert stream["source"] == egress[family], (name, found)
+            # A phase may end in a pause, which says how fast the hosts are.
+            assert stream["end"] in (None, "silent"), (name, found)
+        # What came back after the move followed all before it: TCP keeps the order.
+        assert found[-1]["lasting"][0]["back"] > 0, (name, found)
+        assert found[-1]["new"]["connections"] > 0, (name, found)
+
+
+@pytest.mark.long
+def test_a_machine_does_not_move_to_a_host_that_does_not_know_a_denied_name(
+    lab, vm, own, addresses_of_policies, tmp_path, capsys
+):
+    """A rule with a name matches nothing before the first answer, so what it denies would pass there."""
+    (here,) = vm.runs_on()
+    there = "node2" if here == "node1" else "node1"
+    denied = [f"{own['prefix']}.2.22", f"{own['prefix6']}:2::22"]
+    known = [["AAAA" if ":" in address else "A", 300, address] for address in denied]
+    manifests = shutil.copytree(DATA / "manifests", tmp_path / "manifests")
+    (manifests / "firewall.yml").write_text(DENIED_NAME)
+    counting = RemoteProgram(lab, "external", "policy_packets.py", "count", *denied)
+    assert counting.line() == "ready"
+
+    def received() -> list[int]:
+        counting.go_on()
+        return [*counting.line().values()]
+
+    echoes = Echoes(vm, here, dict.fromkeys(denied, 0.02))
+    assert any(all(received()) for _attempt in attempts(PATIENCE))
+    with name_server(lab, own) as server, resolver(lab, here, server), resolver(lab, there, server):
+        publish(lab, *known)
+        lab.play("networks.yml", *OWN_SET, manifests=manifests)
+        try:
+            # The first answer comes when it comes. Each command in the VM takes longer than several echoes.
+            for _attempt in attempts(PATIENCE):
+                before = received()
+                vm.inside(here, "true")
+                if received() == before:
+                    break
+            publish(lab, None)
+            refused = vm.move(there, success=False)
+            counted = [before, received()]
+            assert counted == [before] * 2
+            assert refused.code != 0
+            assert f"denies what is sent to {DNS_NAME}" in refused.output
+            assert vm.runs_on() == [here]
+            publish(lab, *known)
+            vm.move(there)
+            counted.append(received())
+        finally:
+            lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
+    assert any(
+        all(now > then for now, then in zip(received(), counted[-1], strict=True)) for _attempt in attempts(PATIENCE)
+    )
+    sent = echoes.end(there)
+    counting.end()
+    with capsys.disabled():
+        print(f"\n{json.dumps({'received': counted, 'sent': sent})}")
+    assert counted == [before] * 3
+
+
 @pytest.mark.long
 def test_migration_keeps_connections_and_identity(lab, vm, capsys):
     before = identity(vm, "node1")
@@ -147,17 +265,7 @@ def test_connections_with_an_egress_address_survive_a_migration(lab, vm, own, tm
             found = moved_with_connections(vm, here, there, own)
             with capsys.disabled():
                 print(f"\n{json.dumps({'holders': holders, 'moved': (here, there), 'phases': found})}")
-            for name, (_from, family, _port) in EXTERNAL.items():
-                phases = [phase[name.replace(" ", "_")] for phase in found]
-                for phase in phases:
-                    assert phase["new"]["sources"].keys() <= {egress[family]}, (name, phases)
-                    (stream,) = phase["lasting"]
-                    assert stream["source"] == egress[family], (name, phases)
-                    # A phase may end in a pause, which says how fast the hosts are.
-                    assert stream["end"] in (None, "silent"), (name, phases)
-                # What came back after the move followed all before it: TCP keeps the order.
-                assert phases[-1]["lasting"][0]["back"] > 0, (name, phases)
-                assert phases[-1]["new"]["connections"] > 0, (name, phases)
+            expect_connections(found, egress)
     finally:
         lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
 

@@ -118,6 +118,23 @@ def test_sets_keep_their_addresses_until_the_first_answer(scene) -> None:
     assert scene.history == [{NAME: ["192.0.2.1", "192.0.2.2"]}]
 
 
+def test_a_name_is_reported_when_its_sets_have_the_first_answers(scene) -> None:
+    """What waits for the report must not take a name that was not asked for yet for one without addresses."""
+    scene.put(NAME, 4)
+    scene.put(NAME, 6)
+    scene.put(OTHER, 4)
+    scene.answers[NAME, 4] = scene.answers[OTHER, 4] = Answer(frozenset({"192.0.2.2"}), 300)
+
+    async def scenario() -> None:
+        await scene.until(scene.path.exists)
+        assert json.loads(scene.path.read_text()) == {}
+        scene.release.set()
+        await scene.until(lambda: len(json.loads(scene.path.read_text())) == 2)
+        assert scene.sets[f"{NAME}/4"].addresses == {"192.0.2.2"}
+
+    scene.run(scenario)
+
+
 def test_addresses_are_written_without_a_report(scene) -> None:
     """As where /run is full."""
     scene.put(NAME, 4)

@@ -98,3 +98,22 @@ def test_a_family_that_is_not_asked_for_any_more_is_forgotten():
     name.failed(6, "timeout", 0)
     name.ended(6)
     assert (name.addresses(0), name.failure) == ({ONE}, "")
+
+
+def test_a_name_is_known_after_an_answer_or_a_failure_of_each_family():
+    name = ResolvedName()
+    assert not name.is_known({4})
+    name.answered(4, frozenset(), 100, 0)
+    assert (name.is_known({4}), name.is_known({4, 6})) == (True, False)
+    name.failed(6, "SERVFAIL", 0)
+    assert name.is_known({4, 6})
+    name.ended(6)
+    assert not name.is_known({4, 6})
+
+
+def test_a_restored_name_is_known_if_it_had_addresses():
+    name = ResolvedName()
+    name.restored([], 0)
+    assert not name.is_known({4})
+    name.restored([ONE], 0)
+    assert name.is_known({4, 6})

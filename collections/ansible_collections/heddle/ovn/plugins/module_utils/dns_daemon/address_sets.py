@@ -42,16 +42,7 @@ class AddressSets:
 
     def read(self) -> list[AddressSet]:
         """Return the address sets of DNS names."""
-        (result,) = self._client.transact(
-            OVN_NORTHBOUND,
-            [
-                {
-                    "op": "select", "table": "Address_Set", "columns": _COLUMNS,
-                    "where": [["external_ids", "includes", ["map", [["k8s.ovn.org/owner-type", EGRESS_FIREWALL_DNS]]]]],
-                }
-            ],
-        )  # fmt: skip
-        return [found for row in result["rows"] if (found := _address_set(row))]
+        return read_address_sets(self._client)
 
     def write(self, changes: dict[AddressSet, frozenset[str]]) -> None:
         """Give sets other addresses, in one transaction; a set that has gone meanwhile is left out."""
@@ -61,6 +52,14 @@ class AddressSets:
         """End the connection."""
         self._monitor.close()
         self._client.close()
+
+
+def read_address_sets(client: Client) -> list[AddressSet]:
+    """Return the address sets of DNS names in a Northbound database."""
+    where = [["external_ids", "includes", ["map", [["k8s.ovn.org/owner-type", EGRESS_FIREWALL_DNS]]]]]
+    select = {"op": "select", "table": "Address_Set", "columns": _COLUMNS, "where": where}
+    (result,) = client.transact(OVN_NORTHBOUND, [select])
+    return [found for row in result["rows"] if (found := _address_set(row))]
 
 
 def _update(one: AddressSet, addresses: frozenset[str]) -> dict:

@@ -139,10 +139,14 @@ class Daemon:
         return frozenset(address for address in found if (":" in address) == (one.version == 6))
 
     def _report(self, now: float) -> None:
-        """Write the report when it has changed."""
+        """Write the report when it has changed; the address sets have what it says by then."""
+        families: dict[str, set[int]] = {}
+        for one in self._sets:
+            families.setdefault(one.name, set()).add(one.version)
         report = {
             name: {"addresses": sorted(state.addresses(now)), "problem": state.failure}
             for name, state in sorted(self._names.items())
+            if state.is_known(families.get(name, frozenset()))
         }
         if report != self._reported or not os.path.exists(self._path):
             self._reported = report if self._file.write(report) else None

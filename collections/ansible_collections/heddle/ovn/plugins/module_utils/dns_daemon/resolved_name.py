@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 # Answers are not asked for more often, nor less often, than this.
 SHORTEST_SECONDS, LONGEST_SECONDS = 5.0, 1800.0
 # Nor is a name that has no address, which it may get at any time (RFC 2308: not every such answer has a TTL).
@@ -25,6 +27,15 @@ class ResolvedName:
         self._due: dict[int, float] = {}
         self._failures: dict[int, str] = {}
         self._retry = RETRY_SECONDS
+        # Families that were asked for at least once, or of which addresses were restored.
+        self._asked: set[int] = set()
+
+    def is_known(self, versions: Set[int]) -> bool:
+        """Return whether each of these families has had an answer or a failure, or was restored.
+
+        Before that it has no address because nothing is known of it.
+        """
+        return versions <= self._asked
 
     @property
     def failure(self) -> str:
@@ -39,6 +50,8 @@ class ResolvedName:
         """Take the addresses that another process had found: they count until the first answer, and for a moment."""
         self._until |= dict.fromkeys(addresses, now + GRACE_SECONDS)
         self._due = {4: now, 6: now}
+        # Without an address nothing is known of the name, or nothing was known when the other process ended.
+        self._asked |= {4, 6} if addresses else set()
 
     def answered(self, version: int, addresses: frozenset[str], seconds: float, now: float) -> float:
         """Take an answer; return the seconds until the next question.
@@ -47,6 +60,7 @@ class ResolvedName:
         """
         pause = min(max(seconds, SHORTEST_SECONDS), LONGEST_SECONDS if addresses else LONGEST_EMPTY_SECONDS)
         self._failures.pop(version, None)
+        self._asked.add(version)
         self._retry = RETRY_SECONDS
         self._advance(version, now, pause)
         for address in addresses:
@@ -56,6 +70,7 @@ class ResolvedName:
     def failed(self, version: int, reason: str, now: float) -> float:
         """Take a failure; return the seconds until the next question. The addresses that count go on to do so."""
         self._failures[version] = reason
+        self._asked.add(version)
         pause, self._retry = self._retry, min(2 * self._retry, LONGEST_RETRY_SECONDS)
         self._advance(version, now, pause)
         for address, until in self._until.items():
@@ -68,6 +83,7 @@ class ResolvedName:
         self._until = {address: until for address, until in self._until.items() if _version(address) != version}
         self._due.pop(version, None)
         self._failures.pop(version, None)
+        self._asked.discard(version)
 
     def _counts(self, address: str, now: float) -> bool:
         return min(now, self._due.get(_version(address), now)) < self._until[address]

@@ -12,9 +12,11 @@ import secrets
 import time
 from pathlib import Path
 
+from ..agent.arriving_names import wait_for_names
 from ..agent.context import NodeContext
-from ..agent.module_runner import UserError, connected, known_node, load_plan
+from ..agent.module_runner import PLAN_FILE, UserError, connected, known_node, load_plan
 from ..agent.state_connection import STATE_DATABASE
+from ..agent.zone import stored_plan
 from ..common.databases import VSWITCH_REMOTE
 from ..common.naming import INTEGRATION_BRIDGE, workload_namespace
 from ..common.polling import attempts
@@ -51,6 +53,8 @@ HOST_ARGUMENTS = {
 }
 _UNDER_WAY = ("setup", "wait-unplug", "active", "pre-switchover", "device", "cancelling")  # QEMU's MigrationStatus
 _PAUSE = 0.02
+# Seconds until the target has asked for DNS names: several times as long as resolvers have to answer.
+_NAMES_SECONDS = 60.0
 
 
 def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot, dict]:
@@ -113,6 +117,9 @@ def bring_machine(params: dict, *, write: bool) -> dict:
     """
     if not write:
         return {"changed": True}
+    if params["state"] == "receiving":
+        # Addresses of names are not in the plan, so this host may have none yet after it has applied that.
+        wait_for_names(stored_plan(NodeContext("", PLAN_FILE, write=False)), params["workload"], _NAMES_SECONDS)
     return {"receiving": receive, "sent": send, "completed": complete}[params["state"]](params)
 
 
