@@ -26,6 +26,8 @@ from tests.live.conftest import START_TIMEOUT
 OWNER = f"coil{os.getpid()}:workload"
 PREFIX = f"c{os.getpid()}"
 OUTSIDE = f"{PREFIX}-outside"
+# The namespaces of workloads on the hosts of the present fleet.
+_WORKLOADS: set[str] = set()
 
 
 def host(number: int) -> str:
@@ -118,6 +120,7 @@ def fleet(count: int = 2) -> Iterator[None]:
     """Hosts and a router with a bridge for all of them; hosts have 192.0.2.N and 2001:db8::N, the router .20."""
     names = [OUTSIDE, *(host(number) for number in range(1, count + 1))]
     with contextlib.ExitStack() as stack:
+        stack.callback(_remove_workloads)
         for name in names:
             kernel.create_namespace(name, "")
             stack.callback(kernel.remove_namespace, name)
@@ -134,6 +137,13 @@ def fleet(count: int = 2) -> Iterator[None]:
         yield
 
 
+def _remove_workloads() -> None:
+    """Another test of this process has workloads with the same names."""
+    for name in _WORKLOADS & {*kernel.namespaces()}:
+        kernel.remove_namespace(name)
+    _WORKLOADS.clear()
+
+
 def _address(name: str, number: int) -> None:
     run(name, "ip", "link", "set", "eth1", "up")
     run(name, "ip", "address", "add", f"192.0.2.{number}/24", "dev", "eth1")
@@ -145,5 +155,6 @@ def apply(plan: dict, node: str, where: str, *, write: bool = True) -> Outcome:
     with kernel.in_netns(where):
         endpoints = render_routed_endpoints(plan, node, uplink_mtu())
         owner = f"{OWNER}-{node}"
+        _WORKLOADS.update(endpoint.namespace for endpoint in endpoints)
         outcome = reconcile_endpoints(endpoints, owner=owner, userspace=False, write=write)
         return outcome + reconcile_routed_workloads(render_routed_workloads(plan, node), write=write)
