@@ -26,8 +26,8 @@ GATEWAY = 254
 # Open vSwitch gives its daemon this priority, which counts among the processes of its own session only where the kernel
 # groups by sessions (sched(7), "The autogroup feature"). Then a busy machine leaves it so little of a processor that
 # its sockets overflow, and hosts lose packets. Each time that the daemon wakes up, the userspace datapath allocates and
-# frees 32 packets for each port (OVS 3.5, lib/netdev-linux.c, netdev_linux_batch_rxq_recv_sock), for which the C
-# library's allocator asks the kernel anew: with jemalloc that takes two thirds of the time (tests.bench.idle).
+# frees packets for each port (`ovs-appctl coverage/show`, util_xalloc), for which the C library's allocator asks the
+# kernel anew. With jemalloc an idle host's took two thirds of the processor time, compared by hand.
 SWITCH_FILE = "etc/systemd/system/ovs-vswitchd.service.d/lab.conf"
 SWITCH = """[Service]
 Environment=LD_PRELOAD=libjemalloc.so.2

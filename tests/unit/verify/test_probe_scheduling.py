@@ -121,7 +121,7 @@ def test_isolation_questions_are_sent_in_small_batches(seconds):
 
 
 def test_a_batch_is_repeated_before_the_next_one():
-    """While switches have the flows of its first packets: another one for each packet takes most of verify's time."""
+    """While switches still have the flows of its first packets."""
     order = []
 
     class Recorded(Hosts):

@@ -43,7 +43,8 @@ def wait_for_names(plan: dict, workload: str, timeout: float, report: str = DNS_
         else:
             raise UserError(
                 f"heddle-dns-names has not asked for {', '.join(sorted(missing))} within {timeout:g} s, "
-                f"which the EgressFirewall of {workload} names; see its log on the target"
+                f"which the EgressFirewall of {workload} names; see journalctl -u heddle-dns-names on the target, "
+                "and run this again"
             )
         for where, rule, families in rules:
             _refuse_unknown(where, rule, families, known[rule["dns_name"]])

@@ -3,15 +3,16 @@
 
 Those of the fast datapath are frames of the largest size that it may carry, so their arrival shows the path's MTU too.
 Weave acknowledges the first one only and sends every 10 s after that. Here each has a number and is acknowledged over
-the control channel: that gives the time of a round trip, and shows within a second that a path has failed. A host
-whose mesh carries no frames of workloads sends fewer: each costs processor time at both ends, and nothing is lost.
+the control channel: that gives the time of a round trip, and shows within a second that a path has failed. To a
+neighbour that no frames of workloads go to there are fewer: each costs processor time at both ends, and nothing is
+lost.
 """
 
 from __future__ import annotations
 
 import struct
 
-# Between the heartbeats of a connection while frames of workloads pass the host's mesh, and while none do.
+# Between the heartbeats of a connection while frames of workloads go to the neighbour, and while none do.
 # Three that are lost in a row are known before TCP repeats for the second time, 0.6 s after a loss (RFC 6298, with the
 # 0.2 s of Linux as the first timeout): after that it would wait for 0.8 s more.
 INTERVAL_SECONDS, IDLE_INTERVAL_SECONDS = 0.1, 1.0

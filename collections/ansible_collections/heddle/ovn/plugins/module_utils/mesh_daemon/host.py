@@ -28,9 +28,8 @@ from .datapath import Datapath, tunnel_to
 from .link import FAST_DATAPATH, OVERLAYS, SLEEVE, Link
 
 _EXPIRE_SECONDS = 60
-# Between two looks at whether packets have passed; without any for longer than two of them the mesh is idle. Then it
-# looks each second: a packet of a flow that is there does not reach the daemon, and heartbeats must not stay slow. To
-# look with each tick of 0.2 s takes four times the processor time of an idle host.
+# Between two looks at whether packets have passed, since one of a flow that is there does not reach the daemon; and the
+# time without any after which a mesh, or a link, is idle.
 _USE_SECONDS, _IDLE_SECONDS = 1, 10
 # A daemon that is restarted connects again within this time.
 _HOLD_SECONDS = 3
