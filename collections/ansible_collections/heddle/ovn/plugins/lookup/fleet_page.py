@@ -46,7 +46,9 @@ from pathlib import Path
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
-from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.fleet.page import fleet_page
+from ansible_collections.heddle.ovn.plugins.plugin_utils.deferred import deferred
+
+fleet_page = deferred("plugin_utils.pages.fleet.page", "fleet_page")
 
 
 class LookupModule(LookupBase):

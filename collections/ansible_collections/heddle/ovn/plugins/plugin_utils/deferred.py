@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
+from . import import_cache  # noqa: F401
+
 _PLUGINS = "ansible_collections.heddle.ovn.plugins"
 
 
