@@ -25,7 +25,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.current import Cu
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.desired import DesiredRow
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.transaction import TransactionPlan
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 
 from . import load, policies, scenario, services
 from .engine import EVERYTHING, apply

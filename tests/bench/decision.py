@@ -12,7 +12,7 @@ import argparse
 import json
 
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.store.database import operations
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 

@@ -27,12 +27,11 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.plan_file import 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.narrowing import narrowed
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.trace import replies_equal
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.changed_networks import changed_networks
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
-from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES, render_northbound
 
 from . import ROOT
 from .clock import Clock

@@ -16,7 +16,7 @@ import time
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import Announcement, synchronise
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.bench import guest, load
 from tests.bench.engine import EVERYTHING
 from tests.bench.northd import LONGEST, write_chassis

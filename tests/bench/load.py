@@ -17,7 +17,7 @@ from pathlib import Path
 from ansible_collections.heddle.ovn.plugins.module_utils.api import Resource, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.admission.admission import admit
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.store import settings
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Row

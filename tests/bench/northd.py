@@ -21,7 +21,9 @@ from pathlib import Path
 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import Scope, reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import Announcement, synchronise, wait_until
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound, render_southbound, southbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render import southbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.southbound import render_southbound
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Row
 
 from . import load

@@ -8,8 +8,7 @@ import json
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.narrowing import narrowed
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.trace import replies_equal
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
-from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES, render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Row
 
 from . import load, raw

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import layer2_switch
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.golden.test_northbound import shown
 from tests.pipeline import layer2, namespace, upgrade_stage, with_gateways, workload
 

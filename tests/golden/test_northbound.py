@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Ref, Row
 from tests.pipeline import EVERYWHERE, labelled, plan_of, with_gateways, with_nics
 

@@ -21,12 +21,12 @@ from ansible_collections.heddle.ovn.plugins.module_utils.netlink.routed_workload
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.workload_links import reconcile_endpoints
 from ansible_collections.heddle.ovn.plugins.module_utils.nftables.reconcile import reconcile_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_endpoints
 from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.workloads import (
     render_routed_endpoints,
     render_routed_workloads,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.netns import render_endpoints
 from ansible_collections.heddle.ovn.plugins.module_utils.types.routed_workloads import RoutedWorkloads
 from tests.live.coil.hosts import OUTSIDE, exchange, fleet, host, is_lost, run
 from tests.live.egress.manifests import CLIENT, INTERNET, TENANT, router, text

@@ -7,7 +7,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import pa
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Keys, Row
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import causes
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.drift import drift

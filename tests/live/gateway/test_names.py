@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_endpoints
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.netns import render_endpoints
 from tests.live.conftest import START_TIMEOUT
 from tests.live.gateway.conftest import UPLINK, interface_of
 from tests.live.gateway.packets import Packet

@@ -11,8 +11,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import ch
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
-from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES, render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import compare
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import cause_lines
 from tests.live.conftest import Server, stop

@@ -9,7 +9,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import la
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import begin_move, end_move
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.additional_chassis import reconcile_additional_chassis
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_additional_chassis
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.qemu import render_additional_chassis
 from tests.live.topology.zone import Zone
 from tests.pipeline import layer2, namespace, stored, workload
 

@@ -8,12 +8,10 @@ from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import 
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.wait import synchronise
 from ansible_collections.heddle.ovn.plugins.module_utils.render import northbound as rendered
-from ansible_collections.heddle.ovn.plugins.module_utils.render import (
-    render_northbound,
-    render_southbound,
-    southbound,
-)
+from ansible_collections.heddle.ovn.plugins.module_utils.render import southbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.southbound import render_southbound
 from tests.live.conftest import START_TIMEOUT
 from tests.pipeline import plan_of
 

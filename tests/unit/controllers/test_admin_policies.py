@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.object_status import attention
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.object_view import documents
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import layer2, layer3, namespace, stored, with_gateways, with_nics, workload
 
 RED = (

@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.networks import running_workloads
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_southbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.southbound import render_southbound
 from ansible_collections.heddle.ovn.plugins.module_utils.store.settings import complete
 from tests.pipeline import THREE_NODES, decide, layer2, namespace, plan_of, stored, workload
 

@@ -10,8 +10,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.net
     wanted_networks,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import is_on
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import decide, layer2, layer3, namespace, stored, workload
 from tests.unit.controllers.test_network_status import PRIMARY, SECONDARY, among, cluster, foreign
 

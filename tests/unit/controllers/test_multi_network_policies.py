@@ -9,7 +9,7 @@ import re
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import layer2, namespace, stored, workload
 
 WITHOUT_SUBNETS = (

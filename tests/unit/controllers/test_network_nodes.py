@@ -19,13 +19,13 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.net
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.networks import networks
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import begin_move, end_move
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.object_status import attention
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import (
     update_reports,
     with_readiness,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention, state_view
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import state_view
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import is_on, nodes_of
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge import render_flood_ports
@@ -35,6 +35,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_r
     render_host_network,
     render_management_ports,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import TRANSIT_ROUTER
 from ansible_collections.heddle.ovn.plugins.module_utils.store.settings import complete
 from ansible_collections.heddle.ovn.plugins.module_utils.store.snapshot import Snapshot

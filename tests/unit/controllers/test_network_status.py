@@ -7,7 +7,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.network.networks import networks, running_workloads
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import decide, layer2, layer3, namespace, nodes, stored, workload
 
 RED = namespace("red") + layer2("red", "net", "10.0.0.0/24")

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.backup import backup_of, restore
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.object_status import attention, object_status
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.object_view import documents
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import (
     with_changes_unconfirmed,
     with_readiness,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention, object_status
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import HostPlans
 from tests.pipeline import THREE_NODES, layer2, namespace, stored, workload

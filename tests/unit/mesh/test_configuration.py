@@ -11,8 +11,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.configurati
     configuration_of,
     peer_name,
 )
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound, render_workload_ports
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.mesh import mesh_ports, render_mesh_bridge
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import render_workload_ports
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
 from tests.pipeline import namespace, nodes, plan_of, workload
 

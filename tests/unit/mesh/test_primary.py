@@ -10,11 +10,6 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions 
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh.forwarding import Gateway
 from ansible_collections.heddle.ovn.plugins.module_utils.mesh_daemon.configuration import configuration_of
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import (
-    render_endpoints,
-    render_northbound,
-    render_workload_ports,
-)
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import (
@@ -22,6 +17,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_r
     render_management_ports,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.mesh import render_mesh_gateways
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.netns import render_endpoints
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import render_workload_ports
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.rehearsal import unrenderable
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations import external_expectations
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import external_flows

@@ -18,12 +18,12 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.pl
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import migration
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import record_move, vm_name
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
-from ansible_collections.heddle.ovn.plugins.module_utils.render import (
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.qemu import (
     render_additional_chassis,
-    render_northbound,
     render_virtual_machines,
-    render_workload_ports,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import render_workload_ports
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_of, stored, workload
 
 PORT = "red.net_red_vm"

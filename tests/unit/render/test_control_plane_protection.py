@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import EVERYWHERE, layer2, namespace, plan_of, with_gateways
 
 

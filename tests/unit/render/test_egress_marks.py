@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.handover import (
     prepared_plan,
     released_plan,
     rerouting_plan,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
 from tests.unit.controllers.test_egress_ips import egress_ip
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis.chassis import local_ports
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import EVERYWHERE, layer2, layer3, namespace, plan_of, upgrade_stage, with_gateways
 
 IPV6_ONLY = {

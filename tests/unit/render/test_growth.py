@@ -6,11 +6,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import admission_service
-from ansible_collections.heddle.ovn.plugins.module_utils.render import rehearsal, render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render import rehearsal
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host import egress_service_rules
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import EVERYWHERE, labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
 
 POOL = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_endpoints, render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.host.netns import render_endpoints
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.services.names import MOST_ADDRESSES
 from tests.pipeline import THREE_NODES, layer2, namespace, plan_of, workload
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.golden.test_northbound import CASES, plan_for
 from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, with_gateways
 from tests.policy_sets import ADMIN_SPECS, LABEL_SETS, PORTS, SPECS

@@ -7,9 +7,9 @@ import itertools
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import LOAD_BALANCER, entrances
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
 
 ENDPOINTS = {4: ("10.0.0.200", "198.51.100.53"), 6: ("fd00:10::200", "2001:db8:99::53")}

@@ -10,9 +10,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gatew
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import notice_process, outcome, steps
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.move_notices import Notice
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
 
 NETWORKS = {

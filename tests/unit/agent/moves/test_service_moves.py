@@ -12,7 +12,6 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import steps
 from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders import moved_addresses
-from ansible_collections.heddle.ovn.plugins.module_utils.render import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.changed_networks import changed_networks
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.handover import prepared_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import NodeNetwork
@@ -22,6 +21,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.egress_f
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.egress_service_rules import (
     render_egress_service_rules,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from tests.pipeline import layer2, layer3, namespace, plan_of, with_gateways
 from tests.unit.agent.moves.moving_hosts import STEPS, Hosts
 from tests.unit.controllers.test_egress_services import POOL, egress_service, on, service, web

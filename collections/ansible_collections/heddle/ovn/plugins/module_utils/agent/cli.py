@@ -14,7 +14,7 @@ from ..common import bytecode_cache
 from ..common.atomic_file import replace_file
 from ..common.change import Outcome
 from ..common.plan_format import has_ovn
-from ..render import render_northbound
+from ..render.northbound import render_northbound
 from .context import only_writer
 from .damaged_plan import MALFORMED, damage
 from .dns_names import dns_names_of, run_dns_names

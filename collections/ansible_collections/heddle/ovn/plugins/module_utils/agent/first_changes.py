@@ -23,8 +23,9 @@ from ..ovsdb.protocol.trace import Replies, read_again, read_rows
 from ..ovsdb.reconcile import reconcile
 from ..ovsdb.values import Scope
 from ..ovsdb.wait import Announcement
-from ..render import northbound, render_northbound
+from ..render import northbound
 from ..render.common.changed_networks import changed_networks
+from ..render.northbound import render_northbound
 from ..types.ovsdb_row import Row
 from .context import NodeContext
 from .module_runner import KNOWN_ERRORS, connected

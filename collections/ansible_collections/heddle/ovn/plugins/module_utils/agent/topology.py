@@ -21,8 +21,11 @@ from ..ovsdb.protocol.trace import replies_equal, traced
 from ..ovsdb.reconcile import reconcile
 from ..ovsdb.values import Scope
 from ..ovsdb.wait import Announcement, caught_up, synchronise
-from ..render import northbound, render_additional_chassis, render_northbound, render_southbound, southbound
+from ..render import northbound, southbound
+from ..render.host.qemu import render_additional_chassis
 from ..render.host.vswitch import render_encapsulation
+from ..render.northbound import render_northbound
+from ..render.southbound import render_southbound
 from ..types.ovsdb_row import Row
 from . import northd_recompute, service_connections
 from .chassis.chassis_id import SYSTEM_ID_FILE, remove_former_chassis, restore_chassis_id

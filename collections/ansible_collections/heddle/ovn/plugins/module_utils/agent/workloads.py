@@ -17,12 +17,13 @@ from ..netlink.routed_workloads import planned_routed_workloads, reconcile_route
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
 from ..ovsdb.ports import ports_not_up, wait_for_flows, wait_for_ports
 from ..qemu.reconcile import end_vms, reconcile_taps, reconcile_vms
-from ..render import render_endpoints, render_virtual_machines
 from ..render.coil.bird_configuration import render_bird
 from ..render.coil.workloads import render_routed_endpoints, render_routed_workloads
 from ..render.common.node_network import is_mesh
 from ..render.host import vswitch
 from ..render.host.mesh import mesh_networks, render_mesh_bridge
+from ..render.host.netns import render_endpoints
+from ..render.host.qemu import render_virtual_machines
 from ..render.host.vswitch import render_workload_ports
 from ..types.netns_workload import Endpoint
 from ..types.ovsdb_row import Row

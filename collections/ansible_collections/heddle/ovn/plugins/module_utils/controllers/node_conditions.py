@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from ..store.snapshot import StoredObject
 from .conditions import FALSE, TRUE, described, untimed, with_conditions
-from .policy.admin_policies import ADMIN_KINDS
+from .kind_names import ADMIN_KINDS
 
 READY_IN_ZONE = "Ready-In-Zone-"
 _FIREWALL = "EgressFirewall"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..controllers.policy.admin_policies import ADMIN_KINDS
+from ..controllers.kind_names import ADMIN_KINDS
 from ..render.common.changed_networks import differing_names
 from ..store.snapshot import StoredObject
 

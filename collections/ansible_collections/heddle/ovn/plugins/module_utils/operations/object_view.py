@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from ..controllers.coil.membership import BLOCK, POOL, REQUEST
+from ..controllers.kind_names import NETWORK_KINDS
 from ..controllers.network.attachment_definition import FINALIZER, is_own, uid
-from ..controllers.network.networks import NETWORK_KINDS
 from ..store.snapshot import Snapshot, StoredObject
 
 _COIL = "coil.cybozu.com"

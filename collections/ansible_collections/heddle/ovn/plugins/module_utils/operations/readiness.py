@@ -13,11 +13,11 @@ from ..api import Problem
 from ..controllers.address_holders import update_holders
 from ..controllers.admission.apply_manifests import ConflictError, store
 from ..controllers.conditions import ACCEPTED, TRUE, WAITING_FOR_HOSTS, condition, ready_on, with_ready
+from ..controllers.kind_names import ADMIN_KINDS
 from ..controllers.network.attachment import Attachments
 from ..controllers.network.network_nodes import nodes_of_networks
 from ..controllers.network.networks import networks
 from ..controllers.node_conditions import NODE_KINDS, with_nodes, without_nodes
-from ..controllers.policy.admin_policies import ADMIN_KINDS
 from ..controllers.policy.policies import policy_network
 from ..controllers.workload.workload_readiness import record_probes
 from ..render.common.changed_networks import differing_in_parts, differing_names

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 
+from .object_status import object_status
 from .readiness import host_state, now
 from .status_text import full_table, network_statuses
-from .status_view import object_status
 
 # What `state_view` returns; the result of a module has more.
 _VIEW = (

@@ -6,11 +6,11 @@ from __future__ import annotations
 from ..api.kinds.address_pool import DEFAULT_BITS
 from ..common.naming import DEFAULT_INTERFACE
 from ..common.text_table import shortened, table
+from ..controllers.kind_names import NETWORK_KINDS
 from ..render.common.node_network import nodes_of
+from .object_status import attention, object_status
 from .readiness import READY, HostReports, host_state
-from .status_view import alike_table, attention, object_status, titled
-
-NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork", "MeshNetwork")
+from .status_view import alike_table, titled
 
 
 def network_statuses(status: dict, audits: dict) -> dict[str, str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from ..common.some_of import some_of
 from ..common.text_table import MOST_LINES, shortened, table
-from ..controllers.network.networks import DEFINITION_KIND, NETWORK_KINDS, networks
-from ..controllers.node_conditions import READY_IN_ZONE, is_applied
+from ..controllers.kind_names import NETWORK_KINDS
+from ..controllers.network.networks import DEFINITION_KIND, networks
 from ..controllers.services.cluster_ips import SERVICE
 from ..controllers.services.service_endpoints import ServiceEndpoints
 from ..store.database import differences
 from ..store.snapshot import Snapshot
+from .object_status import MOST_NAMES, attention, object_status
 from .object_view import documents
 from .plans import Plans
 
@@ -35,21 +36,6 @@ _SHOWN_KINDS = (
 )
 # Values of `object_status` for objects that need no attention; a namespace is Active.
 _READY = ("Ready", "Active", "Running")
-_GOOD_WHEN_TRUE = (
-    "NetworkCreated",
-    "NetworkAllocationSucceeded",
-    "NetworkReady",
-    "Ready",
-    "Managed",
-    "Accepted",
-    "Assigned",
-    "Announced",
-    "Complete",
-)
-# Conditions that need no attention, whatever their status.
-_INFORMATION = ("NodesSelected",)
-# How many objects a line names; status.json has all.
-_MOST_NAMES = 3
 
 
 def state_view(snapshot: Snapshot, plans: Plans | None = None) -> dict:
@@ -82,36 +68,6 @@ def _endpoints(snapshot: Snapshot) -> dict[str, list[dict]]:
     return {f"{service.namespace}/{service.name}": endpoints.listed(service) for service in services}
 
 
-def object_status(document: dict) -> str:
-    """Return an object's status: `Ready`, or the reason of the first condition that is not as it should be."""
-    if "deletionTimestamp" in document["metadata"]:
-        return "Deleting"
-    status = document.get("status", {})
-    for condition in status.get("conditions", ()):
-        good = condition["type"] in _GOOD_WHEN_TRUE or condition["type"].startswith(READY_IN_ZONE)
-        if good and condition["status"] != "True":
-            return condition["reason"]
-    return status.get("phase", "Ready") if is_applied(document) else "SetupFailed"
-
-
-def attention(objects: dict[str, dict]) -> list[str]:
-    """Return a line for each condition that needs an operator or has to be waited for.
-
-    Objects with the same condition, such as all networks of an unreachable host, are listed on one line.
-    """
-    alike: dict[str, list[str]] = {}
-    for key, document in objects.items():
-        for one in document.get("status", {}).get("conditions", ()):
-            # Networks have a line for a node that is not ready, so policies do not add theirs.
-            if one["type"].startswith(READY_IN_ZONE):
-                continue
-            wrong = "False" if one["type"] in _GOOD_WHEN_TRUE else "True"
-            if one["status"] == wrong and one["type"] not in _INFORMATION:
-                text = f"{one['type']} {one['status']} ({one['reason']}): {one['message']}"
-                alike.setdefault(text, []).append(key)
-    return [f"{some_of(keys, _MOST_NAMES)}: {text}" for text, keys in alike.items()]
-
-
 def alike_table(title: str, head: list[str], states: list[tuple[str, str]]) -> list[str]:
     """Return a table of names and their states, those with the same one in one row; nothing when there are none."""
     if not states:
@@ -119,7 +75,7 @@ def alike_table(title: str, head: list[str], states: list[tuple[str, str]]) -> l
     alike: dict[str, list[str]] = {}
     for name, state in states:
         alike.setdefault(state, []).append(name)
-    rows = [[some_of(names, _MOST_NAMES), state] for state, names in alike.items()]
+    rows = [[some_of(names, MOST_NAMES), state] for state, names in alike.items()]
     more = [[f"... and {len(rows) - MOST_LINES} more", ""]] if len(rows) > MOST_LINES else []
     return table(f"{title} ({len(states)})", head, [*rows[:MOST_LINES], *more])
 

@@ -23,12 +23,13 @@ from ..coil.without_ovn import check_without_ovn
 from ..conditions import EPOCH, WORKLOAD_READY, condition
 from ..egress.egress_rules import update_egress_rules
 from ..encapsulation import decide as decide_encapsulation
+from ..kind_names import NETWORK_KINDS
 from ..network.attachment import Attachments
 from ..network.attachment_definition import is_own, own_definitions
 from ..network.namespace_claims import claim_namespaces
 from ..network.network_selection import check_selections
 from ..network.network_status import evaluate
-from ..network.networks import NETWORK_KINDS, Network, attached_networks, is_pending, is_unrendered, running_workloads
+from ..network.networks import Network, attached_networks, is_pending, is_unrendered, running_workloads
 from ..policy.policies import update_policies
 from ..services.cluster_ips import check_services
 from ..services.load_balancer_addresses import check_external_ips, check_load_balancer_pools, check_own_external_ips

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from ...common.naming import PRIMARY_NETWORK_LABEL, nad_key
 from ...store.snapshot import Snapshot, StoredObject
+from ..kind_names import NETWORK_KINDS
 from ..network.attachment_definition import is_own
-from ..network.networks import NAMESPACE_NAME_LABEL, NETWORK_KINDS
+from ..network.networks import NAMESPACE_NAME_LABEL
 from .finalizers import asked_to_go, held_networks
 
 _NAME = "default"

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from ...common.naming import definition_of, nad_key
 from ...store.snapshot import Snapshot, StoredObject
+from ..kind_names import NETWORK_KINDS
 from ..network.attachment import selection
 from ..network.attachment_definition import own_definitions
-from ..network.networks import DEFINITION_KIND, NETWORK_KINDS, wanted_networks
+from ..network.networks import DEFINITION_KIND, wanted_networks
 
 
 def asked_to_go(entry: StoredObject, now: str) -> StoredObject:

@@ -11,7 +11,7 @@ from ...store.encapsulation import encapsulation_of
 from ...store.snapshot import Snapshot, StoredObject
 from ...types.encapsulation import ENCRYPTED_MESH, GENEVE
 from ..encapsulation import overhead_between, rooms, titled
-from ..network.networks import MESH_KIND, NETWORK_KINDS
+from ..kind_names import MESH_KIND, NETWORK_KINDS
 from .rules import Refusal
 
 _SETTINGS = "Settings"

@@ -16,8 +16,9 @@ from ...common.naming import NODE_NAME, PRIMARY_NETWORK_LABEL, cluster_network, 
 from ...store import layer2_version
 from ...store.settings import standard_subnet
 from ...store.snapshot import Snapshot, StoredObject
+from ..kind_names import MESH_KIND, NETWORK_KINDS
 from ..network.attachment_definition import is_own
-from ..network.networks import MESH_KIND, NETWORK_KINDS, wanted_networks
+from ..network.networks import wanted_networks
 from ..workload.placement import node_of
 from .default_namespace import is_implicit
 from .finalizers import held_networks, users

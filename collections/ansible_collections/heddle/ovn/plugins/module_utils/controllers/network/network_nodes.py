@@ -19,11 +19,12 @@ from ..allocation.allocation import nodes_with_subnets
 from ..conditions import FALSE, NODES_SELECTED, TRUE, described, with_condition
 from ..egress.egress_ips import EGRESS_IP, EgressSelection, holders
 from ..egress.egress_services import EgressServiceSelection
+from ..kind_names import NETWORK_KINDS
 from ..services.load_balancers import service_nodes
 from ..services.service_endpoints import ServiceEndpoints
 from ..workload.move import ends
 from .attachment import Attachments
-from .networks import NETWORK_KINDS, Network, networks, running_workloads
+from .networks import Network, networks, running_workloads
 
 # Roles of a node in a network.
 WORKLOAD = "workload"

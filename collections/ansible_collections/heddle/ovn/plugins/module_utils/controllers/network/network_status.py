@@ -22,10 +22,11 @@ from ..conditions import (
     described,
     with_conditions,
 )
+from ..kind_names import NETWORK_KINDS
 from .attachment_definition import filled, foreign_definitions, own_definitions
 from .host_gateways import without_gateway
 from .namespace_claims import Claims
-from .networks import NETWORK_KINDS, Network, attached_networks, is_unrendered
+from .networks import Network, attached_networks, is_unrendered
 
 
 def evaluate(snapshot: Snapshot, before: Snapshot, claims: Claims, failures: dict[str, list[str]], now: str) -> None:

@@ -12,11 +12,10 @@ from ...common.naming import DEFAULT_NETWORK, MESH_TOPOLOGY, cluster_network, na
 from ...store.settings import cluster_subnets
 from ...store.snapshot import Snapshot, StoredObject
 from ..coil.membership import pool_of
+from ..kind_names import NETWORK_KINDS
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 DEFINITION_KIND = "NetworkAttachmentDefinition"
-MESH_KIND = "MeshNetwork"
-NETWORK_KINDS = ("UserDefinedNetwork", "ClusterUserDefinedNetwork", MESH_KIND)
 _NAMESPACED = ("UserDefinedNetwork", "MeshNetwork")
 # ovn-kubernetes: Localnet traffic does not use tunnels, for whose headers the default MTU leaves room.
 LOCALNET_MTU_SURPLUS = 100

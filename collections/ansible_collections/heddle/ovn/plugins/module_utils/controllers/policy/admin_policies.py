@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator
 from ...api import LabelledNames
 from ...store.snapshot import Snapshot, StoredObject
 from ..conditions import ACCEPTED, FALSE, PARTIAL_FAILURE, TRUE, described
+from ..kind_names import ADMIN_KINDS, ADMIN_NETWORK_POLICY, BASELINE_ADMIN_NETWORK_POLICY
 from ..network.networks import namespace_labels
 from .policy_resolver import NetworkPolicies
 
-ADMIN_NETWORK_POLICY, BASELINE_ADMIN_NETWORK_POLICY = "AdminNetworkPolicy", "BaselineAdminNetworkPolicy"
-ADMIN_KINDS = (ADMIN_NETWORK_POLICY, BASELINE_ADMIN_NETWORK_POLICY)
 # ovn-kubernetes has an event with this name.
 _DUPLICATE = "ANPWithDuplicatePriority"
 

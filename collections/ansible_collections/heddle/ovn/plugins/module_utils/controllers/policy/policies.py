@@ -15,11 +15,12 @@ from ...common.naming import PRIMARY_NETWORK_LABEL, nad_key
 from ...store.snapshot import Snapshot, StoredObject
 from ..coil.membership import pool_of, pools_of_namespaces
 from ..conditions import ACCEPTED, FALSE, PARTIAL_FAILURE, TRUE, described, with_conditions
+from ..kind_names import ADMIN_KINDS
 from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, networks, running_workloads
 from ..node_addresses import NodeAddresses
 from ..node_conditions import with_acceptance
-from .admin_policies import ADMIN_KINDS, AdminPolicies, admin_conditions
+from .admin_policies import AdminPolicies, admin_conditions
 from .policy_resolver import NetworkPolicies, PolicyResolver
 
 NETWORK_POLICY, MULTI_NETWORK_POLICY = "NetworkPolicy", "MultiNetworkPolicy"

@@ -44,10 +44,12 @@ from ...ovsdb.empty_database import planned
 from ...ovsdb.protocol.client import Client
 from ...ovsdb.reconcile import reconcile
 from ...ovsdb.values import Scope, map_pairs, uuids
-from ...render import northbound, render_northbound, render_southbound, southbound
+from ...render import northbound, southbound
 from ...render.common.node_network import is_on
 from ...render.common.overlay import overlay_of
 from ...render.host import vswitch
+from ...render.northbound import render_northbound
+from ...render.southbound import render_southbound
 from ...types.ovsdb_row import Row
 from . import causes
 from .drift import drift

@@ -7,8 +7,8 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_text import NETWORK_KINDS
-from ansible_collections.heddle.ovn.plugins.module_utils.operations.status_view import attention, object_status
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.kind_names import NETWORK_KINDS
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.object_status import attention, object_status
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.node_network import nodes_of
 
 from .report_directory import ReportDirectory
