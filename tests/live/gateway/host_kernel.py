@@ -77,6 +77,14 @@ class HostKernel:
         ends = self._replies.get(_ends(answer))
         self._forward(_with_ends(answer, ends) if ends else answer, 0)
 
+    def send(self, target: str, port: int, payload: bytes, source_port: int = 4000) -> None:
+        """Let a process of the host send to a Service: `services-output` and `service-mark-output`."""
+        version = 6 if ":" in target else 4
+        key = f"{target} . udp . {port}"
+        address, translated = self._maps[f"service-targets-v{version}"][key].split(" . ")
+        packet = Packet("", "", NODE[version], address, UDP, source_port, int(translated), payload=payload)
+        self._forward(packet, int(self._maps[f"service-marks-v{version}"][key], 16))
+
     def _question(self, question: Question) -> None:
         if question.asked in held_load_balancer_addresses(self._plan, "node1"):
             self._machine.receive(BRIDGE, question.answer(MAC))

@@ -67,18 +67,13 @@ def test_the_source_that_the_policy_local_keeps_is_in_answers_of_verify_only(por
     assert {one.seen_as for one in found if one.through == "node1"} == {seen_as}
 
 
-def test_an_endpoint_that_is_no_workload_or_has_a_policy_is_not_asked():
+def test_an_endpoint_that_is_no_workload_is_not_asked():
     unknown = (
         "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
         "metadata: {name: one, namespace: red, labels: {kubernetes.io/service-name: web}}\naddressType: IPv4\n"
         "ports: [{protocol: TCP, port: 8080}]\nendpoints: [{addresses: [10.0.0.200]}]\n"
     )
-    policy = (
-        "---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: none, namespace: red}\n"
-        "spec: {podSelector: {}, policyTypes: [Ingress]}\n"
-    )
     assert entrances_of(tcp(8080, extra=unknown)) == []
-    assert entrances_of(tcp(8080, extra=policy)) == []
 
 
 def test_endpoints_of_tcp_ports_answer_by_tcp_too_where_these_lead_to_verify():

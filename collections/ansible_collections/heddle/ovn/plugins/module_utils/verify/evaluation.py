@@ -80,7 +80,7 @@ def evaluate(
         "problems": problems,
         "slowest_milliseconds": max((hosts[name].get("slowest", 0) for name in tested), default=0),
         "pairs": [{key: value for key, value in pair.items() if key != "text"} for pair in listed],
-        "north_south": external_evaluation.report(plan, rows, left_out(plan, external)),
+        "north_south": external_evaluation.report(plan, rows, left_out(plan, external, fleet.untested)),
     }
 
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
+from itertools import chain
 
 from ...common.addressing import family, plain
 from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE
@@ -56,6 +57,7 @@ from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .pool_flows import pool_flows, through_egress, untested_pools
 from .pools import without_pools
 from .selection import ALL, Selection
+from .service_endpoints import ServiceEndpoints, Untested, lines_of
 
 
 def in_vrf(node: str, network: str) -> str:
@@ -90,13 +92,27 @@ def external_flows(
 
     `external` maps each external host to its addresses on the provider network.
     """
+    return flows_and_untested(plan, external, runner, selection)[0]
+
+
+def flows_and_untested(
+    plan: dict, external: dict[str, list[str]], runner: str | None = None, selection: Selection | None = None
+) -> tuple[list[ExternalFlow], list[Untested]]:
+    """Return the same and, each once, the ports of Services that such packets are not sent to."""
     selection = (selection or Selection()).seeded(plan)
     found = _ExternalFlows(plan, external, selection)
     sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
     frames = (one for name in external if runner in (None, name) for one in found.from_external(name))
     pools = pool_flows(plan, {node: host_addresses(plan, node) for node in plan["nodes"]}, external, runner)
-    every = [*sent, *frames, *pools]
-    return every if selection.pairs == ALL else _chosen(every, plan, selection)
+    every: list[ExternalFlow] = []
+    untested: dict[Untested, None] = {}
+    for one in chain(sent, frames, pools):
+        if isinstance(one, Untested):
+            untested[one] = None
+        else:
+            every.append(one)
+    untested.update(dict.fromkeys(found.clients.unasked()))
+    return every if selection.pairs == ALL else _chosen(every, plan, selection), list(untested)
 
 
 def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
@@ -124,12 +140,18 @@ def _chosen(found: list[ExternalFlow], plan: dict, selection: Selection) -> list
     ]
 
 
-def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
-    """Return one line for each kind of packet that could not be tested, with the reason."""
+def left_out(plan: dict, external: dict[str, list[str]], untested: list[Untested] | None = None) -> list[str]:
+    """Return one line for each kind of packet that could not be tested, with the reason.
+
+    `untested` is what `flows_and_untested` returned, if it was called before.
+    """
+    of_services = lines_of(flows_and_untested(plan, external)[1] if untested is None else untested)
     providers = {name: provider_of(node) for name, node in plan["nodes"].items()}
     if not any(providers.values()):
         pools = untested_pools(plan, external)
-        return pools if not without_pools(plan)["networks"] else ["no host has external connectivity", *pools]
+        return pools if not without_pools(plan)["networks"] else [
+            "no host has external connectivity", *of_services, *pools
+        ]  # fmt: skip
     lines = []
     if not any(external.values()):
         lines.append("external: the inventory has no group heddle_external with heddle_addresses")
@@ -153,7 +175,7 @@ def left_out(plan: dict, external: dict[str, list[str]]) -> list[str]:
     for name, workload in askers(plan)["workloads"].items():
         for number, interface in default_elsewhere(workload).items():
             lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
-    lines += found.cluster_ips.untested() + found.clients.untested()
+    lines += found.cluster_ips.untested() + found.clients.untested() + of_services
     return lines + found.firewalls.untested() + found.egress.untested() + untested_pools(plan, external)
 
 
@@ -163,17 +185,18 @@ class _ExternalFlows:
         self.plan = askers(plan)
         self.policies, self.firewalls = PolicyPermissions(plan), FirewallPermissions(plan)
         self.egress, self.external = EgressAddresses(plan), external
-        self.entrances = EntranceFlows(plan, self.policies)
+        endpoints = ServiceEndpoints(plan, self.policies)
+        self.entrances = EntranceFlows(plan, endpoints)
         permissions = self.policies, self.firewalls, self.egress
-        self.clients = EntranceClients(self.plan, self.entrances, *permissions, selection)
+        self.clients = EntranceClients(self.plan, self.entrances, endpoints, permissions, selection)
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
         for name, workload in self.plan["workloads"].items():
             self.on_node[workload["node"]].append(name)
         able = [name for name, one in plan["nodes"].items() if provider_of(one)]
         self.following = dict(zip(able, [*able[1:], *able[:1]], strict=True))
-        self.cluster_ips = ClusterIpFlows(self.plan, self.policies, self.entrances)
+        self.cluster_ips = ClusterIpFlows(self.plan, endpoints)
 
-    def from_node(self, node: str) -> Iterator[ExternalFlow]:
+    def from_node(self, node: str) -> Iterator[ExternalFlow | Untested]:
         provider = provider_of(self.plan["nodes"][node])
         for name in self.on_node[node]:
             yield from self._to_services(name, provider)
@@ -186,7 +209,7 @@ class _ExternalFlows:
             yield from self.entrances.from_host(node)
             yield from self.clients.flows(node)
 
-    def from_external(self, runner: str) -> Iterator[ExternalFlow]:
+    def from_external(self, runner: str) -> Iterator[ExternalFlow | Untested]:
         for name, workload in self.plan["workloads"].items():
             provider = provider_of(self.plan["nodes"][workload["node"]])
             for interface, address in self._interfaces(name) if provider else ():

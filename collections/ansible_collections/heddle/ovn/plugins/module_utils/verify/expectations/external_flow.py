@@ -37,7 +37,8 @@ class ExternalFlow:
     address, from `seen_as`. `protocol` and `port` are those of a service. `responders` are the workloads any of which
     may answer for a service. `named`: their answer has their name, as the port leads to that of verify. Elsewhere a TCP
     connection, or that an endpoint refuses it, is the answer. `refused`: only that the connection is refused counts as
-    an answer, as for a service without endpoints.
+    an answer, as for a service without endpoints. `denied`: policies of all endpoints deny it, so that a refusal means
+    that one got it.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class ExternalFlow:
     responders: tuple[str, ...] = ()
     named: bool = False
     refused: bool = False
+    denied: bool = False
 
     @property
     def right_sources(self) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .expectation import Pair, askers, pairs_of
-from .external_expectations import external_flows
+from .external_expectations import flows_and_untested
 from .external_flow import ExternalFlow
 from .pools import with_pools
 from .selection import ALL, Chosen, Groups, Selection
+from .service_endpoints import Untested
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class FleetExpectations:
     """All pairs and north-south flows of a plan, and the selection that chose them.
 
     `plan` has workloads of address pools as well. `chosen` are the classes of pairs, also where all pairs are tested.
+    `untested` are the ports of Services that nothing is sent to.
     """
 
     plan: dict
@@ -26,6 +28,7 @@ class FleetExpectations:
     chosen: list[Chosen]
     pairs: list[Pair]
     flows: list[ExternalFlow]
+    untested: list[Untested]
 
     @classmethod
     def of(cls, plan: dict, external: dict[str, list[str]], selection: Selection) -> FleetExpectations:
@@ -34,8 +37,8 @@ class FleetExpectations:
         groups = Groups(askers(plan), selection)
         chosen = groups.chosen()
         pairs = pairs_of(plan, None if selection.pairs == ALL else chosen)
-        flows = external_flows(plan, external, None, selection)
-        return cls(plan, external, selection.seeded(plan), groups, chosen, pairs, flows)
+        flows, untested = flows_and_untested(plan, external, None, selection)
+        return cls(plan, external, selection.seeded(plan), groups, chosen, pairs, flows, untested)
 
     def rows(self) -> dict[str, list[Pair | ExternalFlow]]:
         """Return by host what it asks, in the order in which it computes it for itself alone."""

@@ -15,9 +15,6 @@ import heapq
 import ipaddress
 from dataclasses import dataclass
 
-from ...common.addressing import family, plain
-from ...common.naming import LOCKED_ROLE
-
 INGRESS, EGRESS = "Ingress", "Egress"
 _ADMIN, _BASELINE = "AdminNetworkPolicy", "BaselineAdminNetworkPolicy"
 # Policies that a reason names; of others their number.
@@ -29,14 +26,6 @@ class PolicyPermissions:
 
     def __init__(self, plan: dict) -> None:
         self._by_network = {name: _Network(described) for name, described in plan.get("policies", {}).items()}
-        # Addresses of the workloads on networks with policies.
-        self._addresses = {
-            (interface["network"], plain(address)): f"{workload['namespace']}/{workload['name']}"
-            for workload in plan["workloads"].values()
-            for interface in workload["interfaces"]
-            if interface["network"] in self._by_network and interface["role"] != LOCKED_ROLE
-            for address in interface["addresses"]
-        }
 
     def refusal(
         self, network: str, source: str, target: str, addresses: tuple[str, str], protocol: str, port: int
@@ -80,27 +69,6 @@ class PolicyPermissions:
         """Return whether a policy applies to what a workload sends or receives on a network."""
         found = self._by_network.get(network)
         return found is not None and found.applies(direction, workload)
-
-    def to_endpoints(self, network: str, source: str, version: int, port: dict) -> bool | None:
-        """Return whether a workload may connect to the endpoints of a Service's port, None when it may to some only.
-
-        `port` is that of the plan. A workload that is an endpoint itself may get its own connection, so that it is
-        None as soon as a policy applies to it.
-        """
-        if network not in self._by_network:
-            return True
-        own = next(
-            (one for (where, one), name in self._addresses.items()
-             if (where, name, family(one)) == (network, source, version)), ""
-        )  # fmt: skip
-        found = set()
-        for endpoint in (one for one in port["endpoints"] if family(one["address"]) == version):
-            target = self._addresses.get((network, endpoint["address"]), "")
-            if target == source and any(self.isolates(one, network, source) for one in (INGRESS, EGRESS)):
-                return None
-            ends = (own, endpoint["address"])
-            found.add(not self.refusal(network, source, target, ends, port["protocol"], endpoint["port"]))
-        return None if len(found) > 1 else found != {False}
 
 
 @dataclass(frozen=True, slots=True)

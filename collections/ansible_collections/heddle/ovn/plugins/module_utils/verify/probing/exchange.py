@@ -308,7 +308,7 @@ def _is_refused(opened: socket.socket) -> bool:
 
 def _answered_by_endpoint(opened: socket.socket, row: ExternalFlow) -> tuple[bool, str | None]:
     """Return whether a workload answered that may, or any where none must, and the source address that it saw."""
-    if row.kind == TO_CLUSTER_IP and not row.reach and _is_refused(opened):
+    if (row.denied or row.kind == TO_CLUSTER_IP) and not row.reach and _is_refused(opened):
         return True, None
     try:
         answer = read_answer(opened.recv(SIZE))
@@ -322,7 +322,7 @@ def _answered_by_endpoint(opened: socket.socket, row: ExternalFlow) -> tuple[boo
 def _answered(opened: socket.socket, row: ExternalFlow, token: int) -> bool:
     try:
         # A host refuses by itself what the source ranges of a Service keep out, so that shows no packet beyond it.
-        counts = row.kind == TO_CLUSTER_IP or (row.kind in ENTRANCES and row.reach)
+        counts = row.denied or row.kind == TO_CLUSTER_IP or (row.kind in ENTRANCES and row.reach)
         if counts and _is_refused(opened):
             return True
         if row.protocol == "TCP":
