@@ -68,7 +68,7 @@ def manifests(*, ready: bool) -> str:
 @contextlib.contextmanager
 def programs(lab: Lab, family: int) -> Iterator[Callable[[], dict[str, list]]]:
     """Start endpoints and clients; the function returns the connections of each client since its last call."""
-    addresses = lab.plan()["services"]["green_net"]["green/web"]["cluster_ips"]
+    addresses = lab.plan()["services"]["green_net"]["green/web"]["addresses"]
     target = next(one for one in addresses if ipaddress.ip_address(one).version == family)
 
     def program(kind: str, node: str, *words) -> RemoteProgram:

@@ -166,12 +166,16 @@ def left_out(plan: dict, external: dict[str, list[str]], untested: list[Untested
             "reached over the provider bridge there"
         )
     found = _ExternalFlows(plan, external, Selection().seeded(plan))
+    # A shared service has an entry for each family.
+    decided: dict[str, set[str]] = {}
     for service in plan.get("settings", {}).get("shared_services", []):
-        names = [name for name in found.plan["workloads"] if found.is_under_policies(name, service)]
-        if names:
-            lines.append(
-                f"{service['name']}: not tested from {len(names)} workloads, policies decide about packets to it"
-            )
+        names = {name for name in found.plan["workloads"] if found.is_under_policies(name, service)}
+        decided.setdefault(service["name"], set()).update(names)
+    lines += [
+        f"{name}: not tested from workloads for which policies decide about packets to it ({len(names)})"
+        for name, names in decided.items()
+        if names
+    ]
     for name, workload in askers(plan)["workloads"].items():
         for number, interface in default_elsewhere(workload).items():
             lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
