@@ -59,18 +59,14 @@ traces:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.host_inspection import inspect_host
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_options import HOST_INFO_ARGUMENTS
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.host_inspection import host_info_result
 
 
 def main():
     """Collect and report."""
-    module = AnsibleModule(
-        argument_spec={**module_runner.PLAN_ARGUMENTS, "external": {"type": "list", "elements": "str", "default": []}},
-        supports_check_mode=True,
-    )
-    with module_runner.reported(module):
-        found = inspect_host(module_runner.node_context(module), module.params["external"])
-    module.exit_json(changed=False, **found)
+    module = AnsibleModule(argument_spec=HOST_INFO_ARGUMENTS, supports_check_mode=True)
+    module_runner.run(module, host_info_result)
 
 
 if __name__ == "__main__":

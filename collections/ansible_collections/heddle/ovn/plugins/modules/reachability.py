@@ -154,29 +154,19 @@ document:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import module_runner
-from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.reach import Request, reach
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_options import (
+    REACHABILITY_ARGUMENTS,
+    REACHABILITY_REQUIRED_IF,
+)
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.reach import reachability_result
 
 
 def main():
     """Respond, probe or stop."""
     module = AnsibleModule(
-        argument_spec={
-            **module_runner.PLAN_ARGUMENTS,
-            "state": {"type": "str", "choices": ["started", "probed", "confirmed", "stopped"], "required": True},
-            "port": {"type": "int", "default": 7654},
-            "lifetime": {"type": "int", "default": 14400},
-            "timeout": {"type": "int", "default": 60},
-            "external": {"type": "dict", "default": {}},
-            "pairs": {"type": "str", "choices": ["classes", "all"], "default": "classes"},
-            "seed": {"type": "str", "default": ""},
-            "again": {"type": "str"},
-        },
-        required_if=[("state", "confirmed", ["again"])],
-        supports_check_mode=True,
+        argument_spec=REACHABILITY_ARGUMENTS, required_if=REACHABILITY_REQUIRED_IF, supports_check_mode=True
     )
-    with module_runner.reported(module):
-        found = reach(module_runner.node_context(module), module_runner.options(module, Request))
-    module.exit_json(**found)
+    module_runner.run(module, reachability_result)
 
 
 if __name__ == "__main__":

@@ -24,17 +24,20 @@ VERSION = source_version()
 
 
 class ProgramCall(ActionBase):
-    """Base of the actions; `arguments` is the module's argument spec."""
+    """Base of the actions; `arguments` is the module's argument spec, `required_if` as in AnsibleModule."""
 
     _supports_check_mode = True
     _supports_async = True
     arguments: dict = {}
+    required_if: list = []
 
     def run(self, tmp=None, task_vars=None):
         """Return the result of the module."""
         result = super().run(tmp, task_vars)
         if not self._needs_module():
-            _validation, params = self.validate_argument_spec(argument_spec=self.arguments)
+            _validation, params = self.validate_argument_spec(
+                argument_spec=self.arguments, required_if=self.required_if
+            )
             found = self._by_program(params)
             if found is not None:
                 return {**result, **found}
@@ -52,6 +55,11 @@ class ProgramCall(ActionBase):
             or any(set(str(path)) & set("~$") for path in paths if path)
         )
 
+    def _starts_process(self, params: dict) -> bool:
+        """Whether the call starts a process that lasts, which the host's service would take along when it ends."""
+        del params
+        return False
+
     def _by_program(self, params: dict) -> dict | None:
         """Return the result of the host's program; None where that is not the one."""
         request = {
@@ -62,7 +70,8 @@ class ProgramCall(ActionBase):
             "diff": self._task.diff,
         }
         try:
-            done = self._low_level_execute_command(f"{PROGRAM} call", in_data=json.dumps(request).encode())
+            verb = "call-apart" if self._starts_process(params) else "call"
+            done = self._low_level_execute_command(f"{PROGRAM} {verb}", in_data=json.dumps(request).encode())
         except AnsibleConnectionFailure:
             raise
         except AnsibleError:

@@ -50,4 +50,17 @@ READINESS_ARGUMENTS = {
     "digest": {"type": "str"},
     **STATE_DATABASE,
 }
+HOST_INFO_ARGUMENTS = {**PLAN_ARGUMENTS, "external": {"type": "list", "elements": "str", "default": []}}
+REACHABILITY_ARGUMENTS = {
+    **PLAN_ARGUMENTS,
+    "state": {"type": "str", "choices": ["started", "probed", "confirmed", "stopped"], "required": True},
+    "port": {"type": "int", "default": 7654},
+    "lifetime": {"type": "int", "default": 14400},
+    "timeout": {"type": "int", "default": 60},
+    "external": {"type": "dict", "default": {}},
+    "pairs": {"type": "str", "choices": ["classes", "all"], "default": "classes"},
+    "seed": {"type": "str", "default": ""},
+    "again": {"type": "str"},
+}
+REACHABILITY_REQUIRED_IF = [("state", "confirmed", ["again"])]
 PROBE_INFO_ARGUMENTS = {"node": PLAN_ARGUMENTS["node"], "plan": PLAN_ARGUMENTS["plan"]}

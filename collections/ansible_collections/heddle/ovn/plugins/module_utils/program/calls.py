@@ -3,8 +3,9 @@
 
 `heddle-host call` reads a request from its input, one JSON document with `program`, `module`, `params`, `check_mode`
 and `diff`, and writes one line of JSON. The service answers it if it runs (`resident.py`), otherwise the process does
-so itself. A program that is made of other sources than those of the control node replies with its version only; Ansible
-then runs the module itself, as on a host without the program. Options were checked by the control node
+so itself. For `heddle-host call-apart` the process always does, since what a call starts would end with the service. A
+program that is made of other sources than those of the control node replies with its version only; Ansible then runs
+the module itself, as on a host without the program. Options were checked by the control node
 (`plugin_utils/program_call.py`).
 """
 
@@ -18,8 +19,10 @@ CALLS = {
     "audit": ("verify.audit.compare", "audit_result"),
     "chassis": ("agent.chassis.chassis_calls", "chassis_result"),
     "chassis_info": ("verify.audit.described_host", "chassis_info_result"),
+    "host_info": ("verify.audit.host_inspection", "host_info_result"),
     "host_record": ("uninstall.recording", "record_result"),
     "probe_info": ("agent.health.probes", "probe_info_result"),
+    "reachability": ("verify.probing.reach", "reachability_result"),
     "readiness": ("operations.readiness_record", "readiness_result"),
     "resource": ("operations.admission_result", "resource_result"),
     "resource_info": ("operations.state_result", "resource_info_result"),

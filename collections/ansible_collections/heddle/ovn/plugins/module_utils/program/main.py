@@ -11,19 +11,20 @@ import sys
 
 def main(version: str) -> int:
     """Run as the arguments say; `version` identifies the sources that the program is made of."""
-    if sys.argv[1:] == ["call"]:
-        return _call(version)
+    if sys.argv[1:] in (["call"], ["call-apart"]):
+        return _call(version, apart=sys.argv[1] == "call-apart")
     from ..agent.cli import main as command_line
     from .resident import CallSocket
 
     return command_line(calls=lambda: CallSocket(version))
 
 
-def _call(version: str) -> int:
+def _call(version: str, *, apart: bool) -> int:
+    """Answer a call; `apart`: in this process, since what it starts has to outlive the service."""
     from .service_client import asked
 
     request = sys.stdin.buffer.read()
-    reply = asked(request, version)
+    reply = None if apart else asked(request, version)
     if reply is None:
         # First: what is imported after it has cached byte code.
         from ..common import bytecode_cache  # noqa: F401

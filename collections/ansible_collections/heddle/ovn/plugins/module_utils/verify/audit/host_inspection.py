@@ -10,7 +10,7 @@ import contextlib
 import json
 
 from ...agent.context import NodeContext
-from ...agent.module_runner import UserError, known_node, load_plan
+from ...agent.module_runner import Request, UserError, known_node, load_plan, node_context
 from ...common.addressing import family
 from ...common.databases import SOUTHBOUND_REMOTE
 from ...common.errors import ProgramError
@@ -35,8 +35,13 @@ _PATIENCE, _PATIENCE_LOCAL = 30.0, 3.0
 _TABLES = ("Bridge:name,ports,datapath_type", "Port:_uuid,name,interfaces", "Interface:_uuid,name,type,options,mtu")
 
 
-def inspect_host(context: NodeContext, external: list[str]) -> dict:
-    """Return the module's result: `host`, the document that the notebook draws, and `traces`; all values are JSON.
+def host_info_result(request: Request) -> dict:
+    """Return the result of the module `host_info`."""
+    return {"changed": False, **_inspected(node_context(request), request.params["external"])}
+
+
+def _inspected(context: NodeContext, external: list[str]) -> dict:
+    """Return `host`, the document that the notebook draws, and `traces`; all values are JSON.
 
     `external` are addresses on the provider network. The keys of `host`: `format`, `node`, `plan` (digest), `mode`,
     `bridges` (as `bridges` returns), `vrfs` (`name`, `table`, `members`), `addresses` (by link, with prefix length),
