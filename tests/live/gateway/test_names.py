@@ -20,6 +20,7 @@ from tests.live.gateway.test_services import (
     TENANTS,
     address,
     cluster_ip,
+    interface,
     received,
     request,
     server,
@@ -115,6 +116,19 @@ def test_name_of_an_alias_is_left_to_the_server(shared_host, family):
         code, count, rest = answer(machine, zone, where, other)
         assert (code, count) == (0, 1), where
         assert rest.endswith(ipaddress.ip_address(address(zone, where, "b", family)).packed), where
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_gateway_of_a_workload_without_other_servers_answers(shared_host, family):
+    """It is what `resolv.conf` and DHCP name then."""
+    machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
+    for token, where in enumerate(NAMES, start=200):
+        web, routes = cluster_ip(zone, where, "web", family), interface(zone, where, "a")["routes"]
+        gateway = next(one["via"] for one in routes if one["to"] == {4: "0.0.0.0/0", 6: "::/0"}[family])
+        asked = replace(query(zone, where, f"web.{where}", TYPES[family], family, token), target=gateway)
+        code, count, rest = answer(machine, zone, where, asked)
+        assert (code, count) == (0, 1), where
+        assert rest.endswith(ipaddress.ip_address(web).packed), where
 
 
 @pytest.mark.parametrize("where", ["flat", "plain"])
