@@ -200,9 +200,9 @@ def second_lab() -> list[Stage]:
     ]
 
 
-def old_topology(name: str, *more: str) -> list[Stage]:
-    """Return the stages of a cluster on containers that begins with the old Layer2 topology, and further playbooks."""
-    environment = lab_environment(SECOND)
+def old_topology(name: str, *more: str, driver: str = SECOND, mode: str = "shared") -> list[Stage]:
+    """Return the stages of a cluster that begins with the old Layer2 topology, and further playbooks."""
+    environment = lab_environment(driver)
     settings = '{"heddle_settings": {"layer2_topology": "gateway-router"}}'
     return [
         # The topology is chosen when a cluster begins, so it has to be a new one.
@@ -212,8 +212,7 @@ def old_topology(name: str, *more: str) -> list[Stage]:
             f"{name}: {', '.join(('site with the old topology', *more))}",
             " ".join(("site", *more)),
             environment,
-            "-e",
-            settings,
+            *("-e", settings, "-e", f"heddle_gateway_mode={mode}"),
         ),
     ]
 
@@ -232,6 +231,15 @@ def upgrade_long() -> list[Stage]:
     return [
         *old_topology("whole upgrade", "verify"),
         pytest("whole upgrade: tests", "tests/upgrade", environment=lab_environment(SECOND)),
+    ]
+
+
+def upgrade_local() -> list[Stage]:
+    """The same in local gateway mode, which needs VRFs: on User Mode Linux."""
+    name, environment = "upgrade in local gateway mode", {**lab_environment("uml"), "HEDDLE_UPGRADE_MODE": "local"}
+    return [
+        *old_topology(name, "verify", driver="uml", mode="local"),
+        pytest(f"{name}: tests", "tests/upgrade", environment=environment),
     ]
 
 
@@ -339,7 +347,7 @@ class Group:
 # Groups that start hosts, or take programs from their image.
 _HOSTS = (
     "live", "lab", "upgrade", "uml", "fresh-quick", "vm", "uml-tests", "lab-long", "standalone", "fresh",
-    "live-long", "walkthroughs", "upgrade-long",
+    "live-long", "walkthroughs", "upgrade-long", "upgrade-local",
 )  # fmt: skip
 # Of the stages that can begin, the first one here does: what fails quickly, then the longest chains, then short ones,
 # which begin when the long ones leave room.
@@ -348,7 +356,7 @@ GROUPS = {
     "lint": Group(lint),
     "image": Group(image, after=("packages",), with_group=_HOSTS),
     "unit": Group(unit, after=("packages",)),
-    "kernel": Group(kernel, after=("packages",), hosts_first=True, with_group=("uml", "uml-tests")),
+    "kernel": Group(kernel, after=("packages",), hosts_first=True, with_group=("uml", "uml-tests", "upgrade-local")),
     "lab": Group(lab, after=("image",), hosts_first=True, labs=("nspawn",), root=True),
     "second lab": Group(second_lab, after=("image",), hosts_first=True, labs=(SECOND,), with_group=("lab",), root=True),
     "live": Group(live, after=("image",)),
@@ -365,7 +373,8 @@ GROUPS = {
     "standalone": Group(standalone, after=("image", "lab-long"), labs=("nspawn",), long=True, root=True),
     "walkthroughs": Group(walkthroughs, after=("image", "live-long"), labs=(SECOND,), long=True, root=True),
     "upgrade-long": Group(upgrade_long, after=("image", "walkthroughs"), labs=(SECOND,), long=True, root=True),
+    "upgrade-local": Group(upgrade_local, after=("image", "kernel", "uml-tests"), labs=("uml",), long=True),
     # Emulation leaves no time for others.
-    "vm": Group(vm, after=("uml-tests", "standalone", "upgrade-long"), hosts_first=True, labs=("vm",), long=True),
+    "vm": Group(vm, after=("upgrade-local", "standalone", "upgrade-long"), hosts_first=True, labs=("vm",), long=True),
     "fresh": Group(fresh, after=("vm",), long=True, root=True),
 }

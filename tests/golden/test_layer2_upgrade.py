@@ -21,14 +21,17 @@ TEXT = (
     + workload("red", "a", "node1") + workload("red", "c", "node3")
 )  # fmt: skip
 # Name of the case -> which nodes are upgraded, whether all was cleaned up, whose rows, in which gateway mode.
+ALL = ("node1", "node2", "node3")
 STAGES = {
-    "old": ((), False, "node1", None),
-    "old-shared": ((), False, "node1", "shared"),
-    "old-local": ((), False, "node1", "local"),
-    "mixed-on-upgraded": (("node1",), False, "node1", None),
-    "mixed-on-not-upgraded": (("node1",), False, "node2", None),
-    "last-before-clean-up": (("node1", "node2", "node3"), False, "node1", None),
-    "final": (("node1", "node2", "node3"), True, "node1", None),
+    f"{stage}-{mode}" if mode else stage: (upgraded, done, node, mode)
+    for stage, upgraded, done, node in (
+        ("old", (), False, "node1"),
+        ("mixed-on-upgraded", ("node1",), False, "node1"),
+        ("mixed-on-not-upgraded", ("node1",), False, "node2"),
+        ("last-before-clean-up", ALL, False, "node1"),
+        ("final", ALL, True, "node1"),
+    )
+    for mode in (None, "shared", "local")
 }
 
 

@@ -148,9 +148,14 @@ def _names(listing: str) -> list[str]:
     return sorted(line.split()[0] for line in listing.splitlines())
 
 
-@pytest.fixture(scope="session")
-def lab() -> Lab:
+def lab_directory() -> Path:
+    """Return the directory of the lab that runs; without one the test fails."""
     directory = Path(os.environ.get("LAB_DIR") or ROOT / ".lab")
     if not (directory / "ssh_config").exists():
         pytest.fail("there is no lab; `make test-lab` starts one, installs it and runs these tests")
-    return Lab(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def lab() -> Lab:
+    return Lab(lab_directory())

@@ -9,6 +9,7 @@ accepts and follows these rules is shown in `tests/live/nftables` and `tests/liv
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 
@@ -22,6 +23,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_r
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC
 from tests.live.gateway.external_host import NODE
 from tests.live.gateway.packets import UDP, Packet, Question
+from tests.live.gateway.test_services import gateway_mac, interface
 
 _HOST_MASQUERADE = 2  # NodeNetwork.HOST_MASQUERADE
 
@@ -61,13 +63,13 @@ class HostKernel:
 
     def step(self) -> bool:
         """Handle all packets that came since; always true."""
-        for interface in self._seen:
-            sent = self._machine.sent(interface)
-            new, self._seen[interface] = sent[self._seen[interface] :], len(sent)
+        for device in self._seen:
+            sent = self._machine.sent(device)
+            new, self._seen[device] = sent[self._seen[device] :], len(sent)
             for one in new:
                 if isinstance(one, Packet) and one.protocol == UDP:
-                    self._packet(interface, one)
-                elif isinstance(one, Question) and interface == BRIDGE:
+                    self._packet(device, one)
+                elif isinstance(one, Question) and device == BRIDGE:
                     self._question(one)
         return True
 
@@ -89,8 +91,8 @@ class HostKernel:
         if question.asked in held_load_balancer_addresses(self._plan, "node1"):
             self._machine.receive(BRIDGE, question.answer(MAC))
 
-    def _packet(self, interface: str, packet: Packet) -> None:
-        if interface == BRIDGE and packet.target_mac != MAC:
+    def _packet(self, device: str, packet: Packet) -> None:
+        if device == BRIDGE and packet.target_mac != MAC:
             return
         reply = self._replies.get(_ends(packet))
         if reply:
@@ -100,7 +102,7 @@ class HostKernel:
         key = f"{packet.target} . udp . {packet.target_port}"
         mark = int(self._maps.get(f"service-marks-v{version}", {}).get(key, "0"), 16)
         names = [f"received-service-targets-v{version}"]
-        if interface == BRIDGE:
+        if device == BRIDGE:
             names.insert(0, f"local-service-targets-v{version}")
         wanted = next((self._maps[name][key] for name in names if key in self._maps.get(name, {})), "")
         translated = packet
@@ -109,8 +111,8 @@ class HostKernel:
             translated = replace(packet, target=address, target_port=int(port))
         is_own = translated.target in self._own
         if not is_own:
-            device, _mac = self._route(translated.target, mark)
-            translated = replace(translated, source=self._source(translated, device, version))
+            outward, _mac = self._route(translated.target, mark)
+            translated = replace(translated, source=self._source(translated, outward, version))
         there, back = _ends(translated), _ends(packet)
         self._replies[there[2:] + there[:2]] = back[2:] + back[:2]
         if is_own:
@@ -149,6 +151,15 @@ class HostKernel:
                     beyond = self._neighbours.get(via or target, NEXT_HOP_MAC)
                     return device, beyond if device == BRIDGE else self._gateways[device]
         return BRIDGE, NEXT_HOP_MAC
+
+
+def kernel_of(machine, zone, names: Iterable[str]) -> HostKernel:
+    """The kernel of node1, which leads to the networks of some namespaces, each by its management port."""
+    gateways = {
+        f"ovn-k8s-mp{zone.plan['networks'][interface(zone, name, 'a')['network']]['id']}": gateway_mac(zone, name)
+        for name in names
+    }
+    return HostKernel(machine, zone.plan, gateways)
 
 
 def _ends(packet: Packet) -> tuple:

@@ -14,10 +14,10 @@ import pytest
 
 from tests.live.gateway.conftest import MAC, NEXT_HOP_MAC, NEXT_HOPS, UPLINK
 from tests.live.gateway.external_host import EXTERNAL, NODE
-from tests.live.gateway.host_kernel import HostKernel
+from tests.live.gateway.host_kernel import kernel_of
 from tests.live.gateway.packets import UDP, Packet
 from tests.live.gateway.test_node_ports import OUTSIDE, POOL
-from tests.live.gateway.test_services import NAMES, TENANTS, gateway_mac, interface, request
+from tests.live.gateway.test_services import NAMES, TENANTS, interface, request
 from tests.pipeline import EVERYWHERE
 
 ENDPOINTS = {
@@ -63,10 +63,7 @@ class Exchange:
     def __init__(self, host, mode: str, policy: str, family: int, settings: dict | None = None) -> None:
         self.family, self.ports = family, itertools.count(5000)
         self.machine, self.zone = host(manifests(policy), mode, settings=settings, nics=True)
-        plan = self.zone.plan
-        numbers = {name: plan["networks"][interface(self.zone, name, "a")["network"]]["id"] for name in NAMES}
-        gateways = {f"ovn-k8s-mp{found}": gateway_mac(self.zone, name) for name, found in numbers.items()}
-        self.kernel = HostKernel(self.machine, plan, gateways)
+        self.kernel = kernel_of(self.machine, self.zone, NAMES)
         self.holders = (*NEXT_HOPS, ENDPOINTS["peer"][family])
 
     def targets(self, where: str, name: str) -> dict[str, tuple[str, int]]:

@@ -14,10 +14,10 @@ import pytest
 
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, NEXT_HOPS, UPLINK
 from tests.live.gateway.external_host import NODE
-from tests.live.gateway.host_kernel import HostKernel
+from tests.live.gateway.host_kernel import kernel_of
 from tests.live.gateway.packets import UDP, Packet
 from tests.live.gateway.test_node_ports import OUTSIDE, POOL, exposed
-from tests.live.gateway.test_services import NAMES, TENANTS, address, gateway_mac, interface, request
+from tests.live.gateway.test_services import NAMES, TENANTS, address, request
 
 OTHER_NODE = {4: "192.0.2.12", 6: "2001:db8::c"}
 # Each network's Service is asked by a workload of the next one: of equal subnets, of other topologies.
@@ -56,10 +56,7 @@ class Exchange:
         self.family, self.ports = family, itertools.count(5000)
         text = TENANTS + POOL + "".join(exposed(name, policy) for name in NAMES)
         self.machine, self.zone = host(text, mode)
-        plan = self.zone.plan
-        numbers = {name: plan["networks"][interface(self.zone, name, "a")["network"]]["id"] for name in NAMES}
-        gateways = {f"ovn-k8s-mp{number}": gateway_mac(self.zone, name) for name, number in numbers.items()}
-        self.kernel = HostKernel(self.machine, plan, gateways)
+        self.kernel = kernel_of(self.machine, self.zone, NAMES)
         targets = [one for name in NAMES for one in entrances(self.zone, name, family)]
         self.holders = (*NEXT_HOPS, OTHER_NODE[family], *(one.address for one in targets if not one.here))
 

@@ -20,6 +20,7 @@ from tests.live.gateway.test_services import (
     TENANTS,
     address,
     cluster_ip,
+    interface,
     received,
     request,
     server,
@@ -61,6 +62,16 @@ def answer(machine, zone, where: str, asked: Packet) -> tuple[int, int, bytes]:
     return flags & 0xF, count, seen.payload[len(asked.payload) :]
 
 
+def check_forwarded(machine, where: str, asked: Packet) -> None:
+    """What OVN does not answer goes to the server that was asked."""
+
+    def forwarded():
+        return [one for one in machine.sent(UPLINK) if isinstance(one, Packet) and one.payload == asked.payload]
+
+    machine.send_until(forwarded, interface_of(where), asked.encode(), f"the query {asked.payload!r} of {where}")
+    assert not [one for one in received(machine, where, "a") if one.target_port == asked.source_port]
+
+
 @pytest.mark.parametrize("family", [4, 6])
 def test_names_are_answered_in_their_network_only(shared_host, family):
     machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
@@ -87,13 +98,37 @@ def test_names_are_answered_in_their_network_only(shared_host, family):
         other = NAMES[NAMES.index(where) - 1]
         for name in (f"web.{other}.svc.{DOMAIN}", "www.example.com"):
             token += 1
-            asked = query(zone, where, name, TYPES[family], family, token)
+            check_forwarded(machine, where, query(zone, where, name, TYPES[family], family, token))
 
-            def forwarded(asked=asked):
-                return [one for one in machine.sent(UPLINK) if isinstance(one, Packet) and one.payload == asked.payload]
 
-            machine.send_until(forwarded, interface_of(where), asked.encode(), f"the query of {where} for {name}")
-            assert not [one for one in received(machine, where, "a") if one.target_port == asked.source_port]
+@pytest.mark.parametrize("family", [4, 6])
+def test_name_of_an_alias_is_left_to_the_server(shared_host, family):
+    """Also where a workload has the name: else clients would reach it instead of what the alias stands for."""
+    alias = "".join(
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: b, namespace: {where}}}\n"
+        "spec: {type: ExternalName, externalName: db.example.com}\n"
+        for where in NAMES
+    )
+    machine, zone = shared_host(TENANTS + alias, settings=SETTINGS)
+    for token, where in enumerate(NAMES):
+        check_forwarded(machine, where, query(zone, where, f"b.{where}.svc.{DOMAIN}", TYPES[family], family, token))
+        other = query(zone, where, f"b.{where}.pod.{DOMAIN}", TYPES[family], family, 100 + token)
+        code, count, rest = answer(machine, zone, where, other)
+        assert (code, count) == (0, 1), where
+        assert rest.endswith(ipaddress.ip_address(address(zone, where, "b", family)).packed), where
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_gateway_of_a_workload_without_other_servers_answers(shared_host, family):
+    """It is what `resolv.conf` and DHCP name then."""
+    machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
+    for token, where in enumerate(NAMES, start=200):
+        web, routes = cluster_ip(zone, where, "web", family), interface(zone, where, "a")["routes"]
+        gateway = next(one["via"] for one in routes if one["to"] == {4: "0.0.0.0/0", 6: "::/0"}[family])
+        asked = replace(query(zone, where, f"web.{where}", TYPES[family], family, token), target=gateway)
+        code, count, rest = answer(machine, zone, where, asked)
+        assert (code, count) == (0, 1), where
+        assert rest.endswith(ipaddress.ip_address(web).packed), where
 
 
 @pytest.mark.parametrize("where", ["flat", "plain"])

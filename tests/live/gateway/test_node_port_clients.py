@@ -9,6 +9,7 @@ import pytest
 
 from tests.live.gateway.conftest import MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.external_host import EXTERNAL, NODE
+from tests.live.gateway.host_kernel import kernel_of
 from tests.live.gateway.packets import UDP, Packet
 from tests.live.gateway.test_egress_ips import egress_ip
 from tests.live.gateway.test_node_ports import POOL, PORTS, exposed, targets
@@ -92,18 +93,38 @@ def test_a_policy_sees_the_gateway_router_with_the_policy_cluster(shared_host, f
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_policy_sees_the_client_with_the_policy_local(shared_host, family):
+@pytest.mark.parametrize("mode", ["shared", "local"])
+def test_a_policy_sees_the_client_with_the_policy_local(shared_host, family, mode):
+    """In local gateway mode the host's kernel hands what came in to the network, by the management port."""
     services = "".join(exposed(name, "Local") + allowing(name, *CLIENT.values()) for name in NAMES)
-    machine, _zone = shared_host(TENANTS + POOL + services)
+    machine, zone = shared_host(TENANTS + POOL + services, mode)
+    kernel = kernel_of(machine, zone, NAMES)
+
+    def until(condition, what: str) -> None:
+        machine.exchange(lambda: kernel.step() and condition(), what)
+
     for name in NAMES:
-        machine.receive(UPLINK, asked(name, family, "denied", OTHER_EXTERNAL[family]).encode())
-        request = asked(name, family, "permitted", EXTERNAL[family])
-        machine.receive(UPLINK, request.encode())
-        machine.exchange(lambda name=name: arrived(machine, name, "permitted"), f"the request to {name}")
-        [seen] = arrived(machine, name, "permitted")
-        machine.receive(f"if-{name}-b", seen.answer().encode())
-        machine.exchange(lambda name=name: answers(machine, f"{name} permitted"), f"the answer of {name}")
-    assert not [one for name in NAMES for one in arrived(machine, name, "denied")]
+        for number, (target, port) in enumerate(targets(zone, name, family)):
+            denied = asked(name, family, f"denied {number}", OTHER_EXTERNAL[family], 4000 + number)
+            machine.receive(UPLINK, replace(denied, target=target, target_port=port).encode())
+            text = f"permitted {number}"
+            request = asked(name, family, text, EXTERNAL[family], 4000 + number)
+            request = replace(request, target=target, target_port=port)
+            machine.receive(UPLINK, request.encode())
+            until(lambda name=name, text=text: arrived(machine, name, text), f"the request to {name} by {target}")
+            [seen] = arrived(machine, name, text)
+            assert seen.source == EXTERNAL[family]
+            machine.receive(f"if-{name}-b", seen.answer().encode())
+            until(lambda name=name, text=text: answers(machine, f"{name} {text}"), f"the answer of {name}")
+            assert answers(machine, f"{name} {text}") == [
+                replace(request.answer(), source_mac=MAC, target_mac=NEXT_HOP_MAC)
+            ]
+    assert not [
+        one
+        for name in NAMES
+        for one in received(machine, name, "b")
+        if one.payload.startswith(f"{name} denied".encode())
+    ]
 
 
 def answers(machine, text: str) -> list[Packet]:

@@ -12,10 +12,10 @@ import pytest
 
 from tests.live.gateway.conftest import MAC, NEXT_HOP_MAC, NEXT_HOPS, UPLINK
 from tests.live.gateway.external_host import EXTERNAL
-from tests.live.gateway.host_kernel import HostKernel
+from tests.live.gateway.host_kernel import kernel_of
 from tests.live.gateway.packets import UDP, Packet
 from tests.live.gateway.test_node_ports import OUTSIDE, POOL, exposed
-from tests.live.gateway.test_services import NAMES, TENANTS, address, gateway_mac, interface, received
+from tests.live.gateway.test_services import NAMES, TENANTS, address, interface, received
 
 
 def without_node_ports(name: str, number: int) -> str:
@@ -34,16 +34,13 @@ def without_node_ports(name: str, number: int) -> str:
 def test_an_external_host_keeps_its_address(shared_host, family):
     text = TENANTS + POOL + "".join(without_node_ports(name, number) for number, name in enumerate(NAMES))
     machine, zone = shared_host(text, "local")
-    networks = {name: interface(zone, name, "a")["network"] for name in NAMES}
-    numbers = {name: zone.plan["networks"][network]["id"] for name, network in networks.items()}
-    gateways = {f"ovn-k8s-mp{number}": gateway_mac(zone, name) for name, number in numbers.items()}
-    kernel = HostKernel(machine, zone.plan, gateways)
+    kernel = kernel_of(machine, zone, NAMES)
 
     def until(condition, what):
         machine.exchange(lambda: kernel.step() and condition(), what, NEXT_HOPS)
 
     for name in NAMES:
-        entry = zone.plan["services"][networks[name]][f"{name}/web"]
+        entry = zone.plan["services"][interface(zone, name, "a")["network"]][f"{name}/web"]
         held = [one["address"] for one in entry["external"]["load_balancer"] if one["node"] == "node1"]
         targets = [OUTSIDE[family], *(one for one in held if (":" in one) == (family == 6))]
         assert not any("node_port" in port for port in entry["ports"])

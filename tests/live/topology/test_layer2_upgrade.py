@@ -38,7 +38,7 @@ TRANSIT_MAC = "0a:58:cb:cb:00:01"
 # By node: MAC of its gateway router, its join addresses.
 GATEWAY_MAC = {number: f"0a:58:64:41:00:{number + 1:02x}" for number in (1, 2, 3)}
 JOIN = {number: {4: f"100.65.0.{number + 1}", 6: f"fd99::{number + 1}"} for number in (1, 2, 3)}
-OUTWARD = {4: "169.254.0.11", 6: "fd69::b"}
+OUTWARD, TO_HOST = {4: "169.254.0.11", 6: "fd69::b"}, {4: "169.254.0.12", 6: "fd69::c"}
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 FAMILIES = (4, 6)
 
@@ -117,9 +117,10 @@ class Side(Zone):
 class Cluster:
     """Both zones and the state that they follow."""
 
-    def __init__(self, tools, folder):
+    def __init__(self, tools, folder, mode):
+        self.mode, self.hosts = mode, with_gateways(mode)
         self.sides = {number: Side(tools, folder / f"z{number}", f"node{number}") for number in (1, 3)}
-        self.state, problems = decide(EARLY, settings=SETTINGS, hosts=with_gateways("shared"))
+        self.state, problems = decide(EARLY, settings=SETTINGS, hosts=self.hosts)
         assert not problems
         self.apply()
 
@@ -128,7 +129,7 @@ class Cluster:
         return [side.bring(plan, side.node) for side in self.sides.values()]
 
     def admit(self, text):
-        self.state, problems = decide(text, self.state, settings=SETTINGS, hosts=with_gateways("shared"))
+        self.state, problems = decide(text, self.state, settings=SETTINGS, hosts=self.hosts)
         assert not problems, problems
 
     def change(self, node, version):
@@ -138,9 +139,9 @@ class Cluster:
         assert not blockers
 
 
-@pytest.fixture
-def cluster(tools, folder):
-    made = Cluster(tools, folder)
+@pytest.fixture(params=["shared", "local"])
+def cluster(request, tools, folder):
+    made = Cluster(tools, folder, request.param)
     yield made
     for side in made.sides.values():
         side.end()
@@ -350,7 +351,10 @@ def test_legacy_topology_alone(cluster):
                 _check_answer(side, port(own), ends[own], address, owner)
             # What leaves gets the network's masquerade address, what goes to the management port another one.
             outside = side.echo(SWITCH, port(own), ends[own], (mac, {4: "8.8.8.8", 6: "2620:fe::9"}[number]), number)
-            assert {out for out, _ in outside} == {f"breth1_red_net_node{here}"}, outside
-            assert f"src={OUTWARD[number]}" in outside[-1][1], outside
+            place, source = {
+                "shared": (f"breth1_red_net_node{here}", OUTWARD), "local": (f"k8s-red_net_node{here}", TO_HOST),
+            }[cluster.mode]  # fmt: skip
+            assert {out for out, _ in outside} == {place}, outside
+            assert re.search(rf"src={source[number]}\b", outside[-1][1]), outside
     assert not northd_complaints(one)
     assert not northd_complaints(three)

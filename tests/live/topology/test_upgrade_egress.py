@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads with an EgressService on a Layer2 network, in all stages of its topology's upgrade and back (OKEP-5094).
+"""Workloads with an EgressService or an EgressIP on a Layer2 network, in all stages of its topology's upgrade and back.
 
-Two zones, as in `test_layer2_upgrade.py`. What leaves one zone through a port with a tunnel key is followed into the
-other one, at the port with that key.
+OKEP-5094; two zones, as in `test_layer2_upgrade.py`. What leaves one zone through a port with a tunnel key is followed
+into the other one, at the port with that key.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import family
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.store.layer2_version import GATEWAY_ROUTERS, TRANSIT_ROUTER
@@ -25,9 +27,10 @@ from tests.live.topology.test_layer2_upgrade import (
     cluster,
     port,
 )
-from tests.pipeline import layer2, namespace, workload
+from tests.pipeline import labelled, layer2, namespace, workload
 
 __all__ = ["cluster"]
+EGRESS_IP = {4: "192.0.2.150", 6: "2001:db8::150"}
 EXTERNAL = {4: "198.51.100.7", 6: "2001:db8:99::7"}
 BASE = namespace("red") + layer2("red", "net", "203.203.0.0/24", "2010:100:200::/60")
 NODE_OF = {"late": 1, "c": 3}
@@ -35,7 +38,12 @@ NODE_OF = {"late": 1, "c": 3}
 STEPS = [(), *product(("node1", "node2", "node3"), (TRANSIT_ROUTER,)), *product(("node1", "node2"), (GATEWAY_ROUTERS,))]
 
 
-def manifests(host: str) -> str:
+def workloads() -> str:
+    text = "".join(workload("red", one, f"node{number}") for one, number in NODE_OF.items())
+    return BASE + text.replace("namespace: red}\nspec: {node", "namespace: red, labels: {app: web}}\nspec: {node")
+
+
+def egress_service(host: str) -> str:
     name = {"name": "web", "namespace": "red"}
     documents = [
         {"apiVersion": "heddle.dev/v1", "kind": "LoadBalancerPool", "metadata": {"name": "provider"},
@@ -46,9 +54,27 @@ def manifests(host: str) -> str:
         {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressService", "metadata": name,
          "spec": {"nodeSelector": {"matchLabels": {"kubernetes.io/hostname": host}}}},
     ]  # fmt: skip
-    text = "".join(workload("red", one, f"node{number}") for one, number in NODE_OF.items())
-    text = BASE + text.replace("namespace: red}\nspec: {node", "namespace: red, labels: {app: web}}\nspec: {node")
-    return text + "".join(f"---\n{json.dumps(one)}\n" for one in documents)
+    return workloads() + "".join(f"---\n{json.dumps(one)}\n" for one in documents)
+
+
+def egress_ip(address: str) -> str:
+    spec = {"egressIPs": [address], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "red"}}}
+    document = {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP", "metadata": {"name": "out"}, "spec": spec}
+    return f"{workloads()}---\n{json.dumps(document)}\n"
+
+
+def plans(cluster, *texts: str) -> Iterator[dict]:
+    """In each stage the plans of some manifests, which both zones have applied."""
+    for step in STEPS:
+        # A drain would move the workloads.
+        cluster.admit(BASE)
+        if step:
+            cluster.change(*step)
+        for text in texts:
+            cluster.admit(text)
+            cluster.apply()
+            assert not any(outcome.changed for outcome in cluster.apply()), step
+            yield build_plan(cluster.state)
 
 
 def leaving(cluster, name: str, host: int, number: int) -> tuple[str, str]:
@@ -77,22 +103,30 @@ def leaving(cluster, name: str, host: int, number: int) -> tuple[str, str]:
     return other.echo(datapath, inport, (seen["src"], source[1]), (mac, EXTERNAL[number]), number)[0]
 
 
+def check_leaving(cluster, plan: dict, host: int, families: tuple[int, ...], mark: int) -> None:
+    stage = {name: node["layer2_topology_version"] for name, node in plan["nodes"].items()}
+    for name, number in product(NODE_OF, families):
+        place, text = leaving(cluster, name, host, number)
+        assert place == f"breth1_red_net_node{host}", (stage, name, number, text)
+        assert f"pkt.mark = {mark};" in text, (stage, name, number, text)
+
+
 @pytest.mark.parametrize("host", [1, 3])
 def test_endpoints_leave_by_the_host_in_every_stage(cluster, host):
-    for step in STEPS:
-        # A drain would move them.
-        cluster.admit(BASE)
-        if step:
-            cluster.change(*step)
-        cluster.admit(manifests(f"node{host}"))
-        cluster.apply()
-        assert not any(outcome.changed for outcome in cluster.apply())
-        plan = build_plan(cluster.state)
+    for plan in plans(cluster, egress_service(f"node{host}")):
         entry = plan["egress_services"]["red_net"]["red/web"]
         assert (entry["host"], entry["workloads"]) == (f"node{host}", ["red/c", "red/late"])
         flows = [one for one in render_bridge_flows(plan, entry["host"]) if f"pkt_mark={entry['mark']:#x}" in one.match]
-        assert all(any(address in one.actions for one in flows) for address in entry["addresses"]), step
-        for name, number in product(NODE_OF, FAMILIES):
-            place, text = leaving(cluster, name, host, number)
-            assert place == f"breth1_red_net_node{host}", (step, name, number, text)
-            assert f"pkt.mark = {entry['mark']};" in text, (step, name, number, text)
+        assert all(any(address in one.actions for one in flows) for address in entry["addresses"])
+        check_leaving(cluster, plan, host, FAMILIES, entry["mark"])
+
+
+@pytest.mark.parametrize("host", [1, 3])
+def test_workloads_leave_with_their_egress_ip_in_every_stage(cluster, host):
+    """By the holder, and with the mark that its provider bridge translates by; one address of an object at a node."""
+    cluster.hosts[f"node{host}"] = labelled(cluster.hosts)[f"node{host}"]
+    for plan in plans(cluster, *map(egress_ip, EGRESS_IP.values())):
+        entry = plan["egress_ips"]["out"]
+        [one] = entry["addresses"]
+        assert (one["node"], entry["workloads"]) == (f"node{host}", {"red_net": ["red/c", "red/late"]})
+        check_leaving(cluster, plan, host, (family(one["address"]),), entry["mark"])

@@ -81,3 +81,21 @@ def test_the_table_has_how_many_are_ready():
     after.revision = 1
     row = next(line for line in status_table(state_view(after), {}).splitlines() if line.startswith("  red/web"))
     assert row.split() == ["red/web", "ClusterIP", "10.96.1.0", "-", "80/TCP", "-", "1/2", "Ready"]
+
+
+def test_the_table_has_the_name_that_a_service_is_an_alias_of():
+    # In the column that kubectl has it in.
+    text = RED + service("type: ExternalName, externalName: db.example.com")
+    after = stored(text)
+    after.revision = 1
+    row = next(line for line in status_table(state_view(after), {}).splitlines() if line.startswith("  red/web"))
+    assert row.split() == [
+        "red/web",
+        "ExternalName",
+        "-",
+        "db.example.com",
+        "-",
+        "-",
+        "0/0",
+        "ExternalNameNotSupported",
+    ]

@@ -225,8 +225,9 @@ def test_vm_gets_the_cluster_dns_by_dhcp():
 
     assert domains(cluster_domain="") == []
     assert domains(cluster_domain="lab.example") == ['"red.svc.lab.example,svc.lab.example,lab.example"'] * 2
-    assert servers() == {"v4": None, "v6": None}
-    assert servers({**dns, "name": "default/kubernetes"}) == {"v4": None, "v6": None}
+    gateways = {"v4": "10.0.0.1", "v6": "fd00:10::1"}
+    assert servers() == gateways
+    assert servers({**dns, "name": "default/kubernetes"}) == gateways
     assert servers(dns) == {"v4": "10.96.0.10", "v6": None}
     assert servers(dns, {**dns, "address": "fd00:10:96::a", "endpoints": ["fd00:18::9"]}) == {
         "v4": "10.96.0.10", "v6": "fd00:10:96::a",

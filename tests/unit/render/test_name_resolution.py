@@ -27,7 +27,7 @@ def shared(*addresses: str) -> dict:
 @pytest.mark.parametrize(
     ("of_node", "settings", "file", "by_dhcp"),
     [
-        ([], {}, ["203.203.0.1", "2010:100:200::1"], [None, None]),
+        ([], {}, ["203.203.0.1", "2010:100:200::1"], ["203.203.0.1", "2010:100:200::1"]),
         (["198.51.100.53"], {}, ["198.51.100.53"], ["198.51.100.53", None]),
         (["2001:db8::1", "198.51.100.1", "198.51.100.2"], {}, ["198.51.100.1", "198.51.100.2", "2001:db8::1"],
          ["{198.51.100.1, 198.51.100.2}", "2001:db8::1"]),
@@ -35,6 +35,7 @@ def shared(*addresses: str) -> dict:
         (["198.51.100.53"], shared("10.96.0.10", "fd00:10:96::a"), ["10.96.0.10", "fd00:10:96::a"],
          ["10.96.0.10", "fd00:10:96::a"]),
         (["198.51.100.53"], {"cluster_domain": ""}, None, ["198.51.100.53", None]),
+        ([], {"cluster_domain": ""}, None, [None, None]),
     ],
 )  # fmt: skip
 def test_name_servers_of_workloads(of_node, settings, file, by_dhcp):
@@ -49,6 +50,16 @@ def test_name_servers_of_workloads(of_node, settings, file, by_dhcp):
         for row in render_northbound(plan, "node1") if row.table == "DHCP_Options"
     }  # fmt: skip
     assert [options["203.203.0.0/16"], options["2010:100:200::/60"]] == by_dhcp
+
+
+def test_name_servers_of_another_family_leave_the_gateway():
+    """Else a virtual machine has none, and does not even resolve what OVN answers."""
+    hosts = {name: {**host, "name_servers": ["198.51.100.53"]} for name, host in THREE_NODES.items()}
+    plan = plan_of(TEXT.replace("'203.203.0.0/16', ", ""), hosts=hosts)
+    [endpoint] = render_endpoints(plan, "node1")
+    assert endpoint.resolver == f"search {DOMAINS}\nnameserver 2010:100:200::1\n"
+    [row] = [row for row in render_northbound(plan, "node1") if row.table == "DHCP_Options"]
+    assert row.columns["options"]["dns_server"] == "2010:100:200::1"
 
 
 def records_of(text: str) -> dict[str, str]:

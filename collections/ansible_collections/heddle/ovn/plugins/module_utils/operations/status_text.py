@@ -97,8 +97,8 @@ def _services(status: dict) -> list[str]:
         [
             f"{document['metadata']['namespace']}/{document['metadata']['name']}",
             document["spec"].get("type") or "ClusterIP",
-            " ".join(reported.get("clusterIPs", ())),
-            " ".join(document["spec"].get("externalIPs", ())) or "-",
+            " ".join(reported.get("clusterIPs") or ()) or "-",
+            _beyond(document["spec"]) or "-",
             " ".join(_ports(document["spec"].get("ports", ()), reported.get("nodePorts", ()))) or "-",
             ", ".join(f"{address} by {node}" for address, node in reported.get("announcers", {}).items()) or "-",
             _ready_of_all(status["endpoints"][f"{document['metadata']['namespace']}/{document['metadata']['name']}"]),
@@ -110,6 +110,13 @@ def _services(status: dict) -> list[str]:
     ]
     head = ["name", "type", "cluster IPs", "external IPs", "ports", "load balancer", "endpoints", "status"]
     return table(f"Services ({len(rows)})", head, rows) if rows else []
+
+
+def _beyond(spec: dict) -> str:
+    """Return what a Service has beyond the cluster, as kubectl shows it: addresses, or the name that it stands for."""
+    if spec.get("type") == "ExternalName":
+        return spec["externalName"]
+    return " ".join(spec.get("externalIPs") or ())
 
 
 def _ready_of_all(endpoints: list[dict]) -> str:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from ..addresses import Address, parse_address
 from ..kind import Kind
-from ..names import read_dns_label, read_dns_subdomain
+from ..names import is_dns_label, is_dns_subdomain, read_dns_label, read_dns_subdomain
 from ..node import Fields, Node
 from ..problem import show
 from ..services.ports import read_slice_ports
 
+FQDN = "FQDN"
 _VERSIONS = {"IPv4": 4, "IPv6": 6}
 _MOST_ENDPOINTS, _MOST_ADDRESSES = 1000, 100
+# Of a fully qualified domain name.
+_LEAST_LABELS = 2
 _FIELDS = ("addressType", "endpoints", "ports")
 _CONDITIONS = ("ready", "serving", "terminating")
 _ENDPOINT_FIELDS = (
@@ -24,20 +27,19 @@ _ENDPOINT_FIELDS = (
 
 def _read(fields: Fields) -> dict | None:
     kind = fields.require("addressType", "set it to IPv4 or IPv6")
-    written = kind.choice(("FQDN", *_VERSIONS)) if kind else None
-    if written == "FQDN":
-        kind.refuse("FQDN is accepted by the API, not supported by Heddle yet", "use IPv4 or IPv6")
-        return None
+    written = kind.choice((FQDN, *_VERSIONS)) if kind else None
     endpoints = fields.get("endpoints")
     items = endpoints.sequence(most=_MOST_ENDPOINTS) if endpoints else []
+    read = [_endpoint(item, written) for item in items]
     return {
         "addressType": written,
-        "endpoints": [_endpoint(item, _VERSIONS.get(written)) for item in items],
+        # Names are no endpoints here, as with Kubernetes' service proxies.
+        "endpoints": [] if written == FQDN else read,
         "ports": read_slice_ports(fields.get("ports")),
     }
 
 
-def _endpoint(node: Node, version: int | None) -> dict:
+def _endpoint(node: Node, kind: str | None) -> dict:
     fields = node.mapping(_ENDPOINT_FIELDS)
     addresses, conditions = fields.require("addresses", "list its address"), fields.get("conditions")
     hostname, host = fields.get("hostname"), fields.get("nodeName")
@@ -45,12 +47,13 @@ def _endpoint(node: Node, version: int | None) -> dict:
     items = addresses.sequence(most=_MOST_ADDRESSES) if addresses else []
     if addresses and addresses.value == []:
         addresses.refuse("Required value: must contain at least 1 address")
-    name = read_dns_label(hostname) if hostname else None
+    name, version = read_dns_label(hostname) if hostname else None, _VERSIONS.get(kind)
+    read_address = _name if kind == FQDN else lambda item: _address(item, version)
     # Kubernetes: an unknown state counts as ready and serving, and not as terminating.
     ready, serving, terminating = (_state(states, one, one != "terminating") for one in _CONDITIONS)
     return {
         **({"hostname": name} if name else {}),
-        "addresses": [text for item in items if (text := _address(item, version))],
+        "addresses": [text for item in items if (text := read_address(item))],
         "ready": ready,
         # Used where no endpoint is ready.
         **({"terminating": True} if serving and terminating and not ready else {}),
@@ -76,6 +79,23 @@ def _address(node: Node, version: int | None) -> str | None:
         node.refuse(f"Invalid value: {show(text)}: {mistake}")
         return None
     return str(address)
+
+
+def _name(node: Node) -> str | None:
+    """A fully qualified domain name (Kubernetes, `IsFullyQualifiedDomainName`); a dot at its end is allowed."""
+    text = node.text()
+    if text is None:
+        return None
+    labels = text.removesuffix(".").split(".")
+    if not text:
+        node.refuse("Required value")
+    elif not is_dns_subdomain(".".join(labels)) or not all(map(is_dns_label, labels)):
+        node.refuse(f"Invalid value: {show(text)}: must be a fully qualified domain name in lower case")
+    elif len(labels) < _LEAST_LABELS:
+        node.refuse(f"Invalid value: {show(text)}: should be a domain with at least two segments separated by dots")
+    else:
+        return text
+    return None
 
 
 def _special(address: Address) -> str:

@@ -6,18 +6,19 @@ from __future__ import annotations
 from ..kind import Kind
 from ..names import read_dns_1035_label, read_labels
 from ..node import Node
-from ..services.external_access import ACCESS_FIELDS, CLUSTER_IP, read_external_access, read_type
+from ..services.external_access import ACCESS_FIELDS, CLUSTER_IP, EXTERNAL_NAME, read_external_access, read_type
+from ..services.external_name import refuse_addresses, refuse_missing_name
 from ..services.ports import read_service_ports
 from ..services.service_addresses import NONE, read_service_addresses
 from ..services.session_affinity import NONE as NO_AFFINITY
 from ..services.session_affinity import read_session_affinity
 
 _POLICIES = ("Cluster", "Local")
-_NOT_YET = "accepted by the API, not supported by Heddle yet"
-_UNSUPPORTED = ("externalName", "trafficDistribution")
+_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _FIELDS = (
     "selector", "ports", "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "sessionAffinity",
-    "sessionAffinityConfig", "internalTrafficPolicy", "publishNotReadyAddresses", *ACCESS_FIELDS, *_UNSUPPORTED,
+    "sessionAffinityConfig", "internalTrafficPolicy", "publishNotReadyAddresses", "externalName", "trafficDistribution",
+    *ACCESS_FIELDS,
 )  # fmt: skip
 
 
@@ -30,21 +31,31 @@ def _read_spec(node: Node) -> dict | None:
     kind = read_type(fields)
     if kind is None:
         return None
-    for name in _UNSUPPORTED:
-        field = fields.get(name)
-        if field and field.value != "":
-            field.refuse(_NOT_YET, "remove it")
-    addresses = read_service_addresses(fields)
+    if distribution := fields.get("trafficDistribution"):
+        # A preference, which OVN's load balancers do not know.
+        distribution.choice(_DISTRIBUTIONS)
+    is_alias = kind == EXTERNAL_NAME
+    if is_alias:
+        refuse_missing_name(fields)
+        refuse_addresses(fields)
+    addresses = read_service_addresses(fields, are_allowed=not is_alias)
     if addresses["clusterIPs"] == [NONE] and kind != CLUSTER_IP:
         fields.place("clusterIP" if fields.get("clusterIP") else "clusterIPs").refuse(
             f"Invalid value: '{NONE}': may not be set to '{NONE}' for {kind} services", f"use the type {CLUSTER_IP}"
         )
     ports = read_service_ports(fields.get("ports"), has_node_ports=kind != CLUSTER_IP)
-    if not ports and addresses["clusterIPs"] != [NONE] and not (fields.get("ports") and fields.get("ports").value):
+    if (
+        not ports
+        and addresses["clusterIPs"] != [NONE]
+        and not is_alias
+        and not (fields.get("ports") and fields.get("ports").value)
+    ):
         fields.place("ports").refuse("Required value", "list the ports that clients use")
+    selector = read_labels(fields.get("selector"))
     return {
-        "selector": read_labels(fields.get("selector")),
-        "ports": ports,
+        # One of the type ExternalName has no endpoints, whatever else it says.
+        "selector": {} if is_alias else selector,
+        "ports": [] if is_alias else ports,
         **addresses,
         **read_external_access(fields, kind),
         # Seconds for which a client stays with an endpoint, 0 for none.

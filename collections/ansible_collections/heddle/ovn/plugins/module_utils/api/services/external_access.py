@@ -14,10 +14,9 @@ from ..names import read_qualified_name
 from ..node import Fields, Node
 from ..problem import show
 
-CLUSTER_IP, NODE_PORT, LOAD_BALANCER = "ClusterIP", "NodePort", "LoadBalancer"
-_EXTERNAL_NAME = "ExternalName"
+CLUSTER_IP, NODE_PORT, LOAD_BALANCER, EXTERNAL_NAME = "ClusterIP", "NodePort", "LoadBalancer", "ExternalName"
 CLUSTER, LOCAL = "Cluster", "Local"
-_TYPES = (CLUSTER_IP, _EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT)
+_TYPES = (CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT)
 _ONLY_LOAD_BALANCER = "Forbidden: may only be used when `type` is 'LoadBalancer'"
 _ONLY_EXTERNAL = "Invalid value: may only be set for externally-accessible services"
 _ONLY_LOCAL = "Invalid value: may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
@@ -32,22 +31,22 @@ _LAST_PORT = 65535
 def read_type(fields: Fields) -> str | None:
     """The field ``type``; None after a mistake."""
     node = fields.get("type")
-    found = node.choice(_TYPES) if node and node.value != "" else CLUSTER_IP
-    if found == _EXTERNAL_NAME:
-        rule = f"{found} is accepted by the API, not supported by Heddle yet"
-        node.refuse(rule, f"use {CLUSTER_IP}, {NODE_PORT} or {LOAD_BALANCER}")
-        return None
-    return found
+    return node.choice(_TYPES) if node and node.value != "" else CLUSTER_IP
 
 
 def read_external_access(fields: Fields, kind: str) -> dict:
     """All fields of ACCESS_FIELDS; those that do not apply have no value."""
     addresses = fields.get("externalIPs")
     external = [_external_ip(item) for item in addresses.sequence()] if addresses else []
+    if kind == EXTERNAL_NAME:
+        # As with kube-proxy, nothing leads to such a Service.
+        external = []
     found = {
         "type": kind,
         "externalIPs": list(dict.fromkeys(address for address in external if address)),
-        "externalTrafficPolicy": _traffic_policy(fields, is_external=kind != CLUSTER_IP or bool(external)),
+        "externalTrafficPolicy": _traffic_policy(
+            fields, is_external=kind in (NODE_PORT, LOAD_BALANCER) or bool(external)
+        ),
         "allocateLoadBalancerNodePorts": True,
         "loadBalancerClass": None,
         "loadBalancerIP": None,

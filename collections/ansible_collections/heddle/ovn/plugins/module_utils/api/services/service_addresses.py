@@ -17,8 +17,13 @@ SINGLE, PREFER, REQUIRE = "SingleStack", "PreferDualStack", "RequireDualStack"
 _MOST = 2
 
 
-def read_service_addresses(fields: Fields) -> dict:
-    """``clusterIPs`` (requested ones, ["None"] for a headless Service), ``ipFamilies`` and ``ipFamilyPolicy``."""
+def read_service_addresses(fields: Fields, *, are_allowed: bool = True) -> dict:
+    """``clusterIPs`` (requested ones, ["None"] for a headless Service), ``ipFamilies`` and ``ipFamilyPolicy``.
+
+    A Service of a type that has no addresses has none of them.
+    """
+    if not are_allowed:
+        return {"clusterIPs": [], "ipFamilies": [], "ipFamilyPolicy": None}
     families, policy = fields.get("ipFamilies"), fields.get("ipFamilyPolicy")
     chosen = _families(families) if families else []
     addresses = _cluster_ips(fields, chosen)

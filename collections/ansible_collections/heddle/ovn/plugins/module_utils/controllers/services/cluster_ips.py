@@ -10,6 +10,7 @@ import ipaddress
 import itertools
 from collections.abc import Callable, Collection, Iterator
 
+from ...api.services.external_access import EXTERNAL_NAME
 from ...common.addressing import family, network_of
 from ...common.naming import PRIMARY_NETWORK_LABEL
 from ...store.shared_services import SETTING as SHARED_SERVICES
@@ -49,9 +50,14 @@ def service_network(snapshot: Snapshot, attachments: Attachments, service: Store
     return None if labelled else attachments.default
 
 
+def is_alias(service: StoredObject) -> bool:
+    """Return whether a Service is a name for another name (`ExternalName`), without addresses and endpoints."""
+    return service.spec.get("type") == EXTERNAL_NAME
+
+
 def is_headless(service: StoredObject) -> bool:
-    """Return whether a Service has no cluster IP."""
-    return service.spec["clusterIPs"] == _HEADLESS
+    """Return whether a Service has no cluster IP; an alias has none either."""
+    return service.spec["clusterIPs"] == _HEADLESS or is_alias(service)
 
 
 def cluster_ips(snapshot: Snapshot, service: StoredObject) -> list[str]:
@@ -65,8 +71,10 @@ def cluster_ips(snapshot: Snapshot, service: StoredObject) -> list[str]:
 def families_of(service: StoredObject, snapshot: Snapshot) -> tuple[int, ...]:
     """Return the address families of a Service, the primary one first.
 
-    Without a request it has the family that it had, at first that of the first service subnet.
+    Without a request it has the family that it had, at first that of the first service subnet. An alias has none.
     """
+    if is_alias(service):
+        return ()
     spec, available = service.spec, _available(snapshot)
     named = [_VERSIONS[name] for name in spec["ipFamilies"]]
     named += [family(text) for text in spec["clusterIPs"][len(named) :] if text not in _HEADLESS]
@@ -193,7 +201,7 @@ def _family_mistakes(service: StoredObject, after: Snapshot) -> Iterator[Refusal
 def _changes(service: StoredObject, before: Snapshot) -> Iterator[Refusal]:
     """The primary family and address of a Service stay; so does that it has one."""
     stored = before.objects.get(service.key)
-    if stored is None:
+    if stored is None or is_alias(stored) or is_alias(service):
         return
     remedy = "restore the value, or delete the Service first"
     if is_headless(stored) != is_headless(service):

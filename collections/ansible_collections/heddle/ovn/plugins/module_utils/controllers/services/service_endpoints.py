@@ -19,7 +19,7 @@ from ..network.attachment import Attachments, workload_key
 from ..network.networks import Network, running_workloads
 from ..workload.placement import node_of
 from ..workload.workload_readiness import is_serving
-from .cluster_ips import families_of, is_headless, service_network
+from .cluster_ips import families_of, is_alias, is_headless, service_network
 
 ENDPOINT_SLICE = "EndpointSlice"
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
@@ -179,7 +179,7 @@ class ServiceEndpoints:
         return {*families_of(service, self._snapshot)} & {*network.families}
 
     def _slices_of(self, service: StoredObject) -> list[StoredObject]:
-        return self._slices.get((service.namespace, service.name), [])
+        return [] if is_alias(service) else self._slices.get((service.namespace, service.name), [])
 
     def _chosen(self, service: StoredObject, network: Network) -> list[tuple[StoredObject, list[str]]]:
         """Return the workloads that are endpoints, each with its addresses on the network."""

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from ...api.services.external_access import LOCAL
+from ...api.kinds.endpoint_slice import FQDN
+from ...api.services.external_access import CLUSTER_IP, LOCAL
 from ...common.addressing import is_within
 from ...common.some_of import some_of
 from ...store.snapshot import Snapshot, StoredObject
@@ -11,7 +12,7 @@ from ..admission.host_addresses import addresses_of_hosts
 from ..coil.membership import pool_of
 from ..conditions import FALSE, SERVICE_READY, TRUE, described, with_conditions
 from ..network.networks import Network, networks
-from .cluster_ips import FAMILY_NAMES, SERVICE, cluster_ips, families_of, is_headless
+from .cluster_ips import FAMILY_NAMES, SERVICE, cluster_ips, families_of, is_alias, is_headless
 from .load_balancer_addresses import announcing_hosts
 from .load_balancers import announcement, ingress
 from .node_ports import health_check_port, node_ports
@@ -36,7 +37,7 @@ def update_services(snapshot: Snapshot, now: str) -> None:
     for service in services:
         ready = described(SERVICE_READY, *_readiness(service, endpoints, hosts, snapshot))
         updated = service.with_status(
-            clusterIPs=["None"] if is_headless(service) else cluster_ips(snapshot, service),
+            clusterIPs=["None"] if is_headless(service) and not is_alias(service) else cluster_ips(snapshot, service),
             ipFamilies=[FAMILY_NAMES[one] for one in families_of(service, snapshot)],
             nodePorts=ports if any(ports := node_ports(snapshot, service)) else None,
             healthCheckNodePort=health_check_port(snapshot, service) or None,
@@ -60,6 +61,12 @@ def _hosts(snapshot: Snapshot) -> dict[str, set[str]]:
 def _readiness(
     service: StoredObject, endpoints: ServiceEndpoints, hosts: dict[str, set[str]], snapshot: Snapshot
 ) -> tuple[str, str, str]:
+    if is_alias(service):
+        message = (
+            "OVN answers no query with the name of another one (CNAME): clients that use this name ask their name "
+            "server for it"
+        )
+        return FALSE, "ExternalNameNotSupported", message
     network = endpoints.network(service)
     if network is None:
         message = f"namespace {service.namespace} is labelled for a primary network and has none that can be used"
@@ -105,7 +112,7 @@ def _readiness(
 
 def _is_entered(service: StoredObject) -> bool:
     """Return whether a Service is reached from beyond its network."""
-    return service.spec["type"] != "ClusterIP" or bool(service.spec["externalIPs"])
+    return service.spec["type"] != CLUSTER_IP or bool(service.spec["externalIPs"])
 
 
 def _beyond(service: StoredObject, endpoints: ServiceEndpoints, network: Network) -> set[tuple[str, Endpoint]]:
@@ -148,6 +155,12 @@ def _slice_readiness(entry: StoredObject, snapshot: Snapshot) -> tuple[str, str,
     service = snapshot.objects.get(f"{SERVICE}/{entry.namespace}/{name}")
     if service is None:
         return FALSE, "ServiceNotFound", f"Service {entry.namespace}/{name} does not exist"
+    if is_alias(service):
+        message = f"Service {entry.namespace}/{name} is of the type ExternalName and has no endpoints"
+        return FALSE, "ServiceWithoutEndpoints", message
+    if entry.spec["addressType"] == FQDN:
+        message = "names are no endpoints: write the addresses in EndpointSlices with the addressType IPv4 or IPv6"
+        return FALSE, "AddressTypeNotSupported", message
     own = entry.spec["ports"]
     if not is_headless(service) and not any(is_port_of(one, port) for one in own for port in service.spec["ports"]):
         listed = ", ".join(f"{one['name'] or 'without a name'} ({one['protocol']})" for one in own[:_SHOWN])

@@ -7,6 +7,8 @@ with one dot as well, and a name that OVN does not have would be asked for in ea
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...common.addressing import family
 
 _NAME_SERVICE = "kube-system/kube-dns"
@@ -18,13 +20,14 @@ def search_domains(settings: dict, namespace: str) -> list[str]:
     return [f"{namespace}.svc.{domain}", f"svc.{domain}", domain] if domain else []
 
 
-def name_servers(plan: dict, node: str, version: int) -> list[str]:
-    """Return the servers for other names: the cluster's DNS where it is a shared service, else those of the node.
+def name_servers(plan: dict, node: str, versions: Collection[int], gateways: list[str]) -> list[str]:
+    """Return the servers that a workload with addresses of some IP versions asks, those of IPv4 first.
 
-    Only addresses of IP version `version`; a node has three at most. OVN answers for its own names on the way to any
-    server.
+    The cluster's DNS where it is a shared service, else those of the node, which are three at most. OVN answers for its
+    own names on the way to any server, so without one it is the gateways, which have no answer for other names.
     """
     services = plan["settings"].get("shared_services", [])
     shared = [one["address"] for one in services if one["name"] == _NAME_SERVICE]
-    found = shared or plan["nodes"][node].get("name_servers", [])
-    return [address for address in found if family(address) == version]
+    known = shared or plan["nodes"][node].get("name_servers", [])
+    found = [address for version in (4, 6) if version in versions for address in known if family(address) == version]
+    return found or (gateways if plan["settings"].get("cluster_domain") else [])

@@ -27,20 +27,16 @@ def render_endpoints(plan: dict, node: str) -> list[Endpoint]:
 
 
 def _resolver(plan: dict, workload: dict) -> str:
-    """Return the text of resolv.conf(5): the cluster's DNS, else the name servers of the node, else the gateway.
-
-    OVN answers for its own names on the way to any server; for others the gateway has no answer. OVN sees no questions
-    of workloads on a network of the mesh.
-    """
+    """Return the text of resolv.conf(5); OVN sees no questions of workloads on a network of the mesh."""
     domains = search_domains(plan["settings"], workload["namespace"])
     primary = next((one for one in workload["interfaces"] if one["role"] == "primary" and one["addresses"]), None)
     if not domains or primary is None:
         return ""
     versions = sorted(map(family, primary["addresses"]))
-    servers = [server for version in versions for server in name_servers(plan, workload["node"], version)]
-    if not servers and not is_mesh(plan["networks"][primary["network"]]):
-        defaults = [_DEFAULT_ROUTES[version] for version in versions]
-        servers = [route["via"] for route in primary["routes"] if route["to"] in defaults]
+    defaults = [_DEFAULT_ROUTES[version] for version in versions]
+    gateways = [route["via"] for route in primary["routes"] if route["to"] in defaults]
+    is_answered = not is_mesh(plan["networks"][primary["network"]])
+    servers = name_servers(plan, workload["node"], versions, gateways if is_answered else [])
     lines = [f"search {' '.join(domains)}", *(f"nameserver {server}" for server in servers)]
     return "".join(f"{line}\n" for line in lines) if servers else ""
 

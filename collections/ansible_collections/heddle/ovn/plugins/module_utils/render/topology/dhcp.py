@@ -59,7 +59,7 @@ def _options(view: NodeNetwork, workload: dict, interface: dict, address: str) -
         }
     else:
         options = {"server_id": mac_of_address(SERVER6), "fqdn": f'"{workload["name"]}"'}
-    options |= _names(view, workload, family(address))
+    options |= _names(view, workload, interface, family(address))
     ids = {
         "k8s.ovn.org/owner-controller": f"{view.name}-network-controller",
         "k8s.ovn.org/owner-type": _OWNER_TYPE,
@@ -71,9 +71,11 @@ def _options(view: NodeNetwork, workload: dict, interface: dict, address: str) -
     return Row(DHCP_OPTIONS, _key(interface, address), columns, view.name)
 
 
-def _names(view: NodeNetwork, workload: dict, version: int) -> dict:
-    """Name servers and search domains. The gateway is none: queries for other names would time out."""
-    servers = name_servers(view.plan, view.node, version)
+def _names(view: NodeNetwork, workload: dict, interface: dict, version: int) -> dict:
+    """Name servers and search domains, as namespaces have them in resolv.conf(5)."""
+    versions, gateways = {*map(family, interface["addresses"])}, [*map(plain, view.gateway_interfaces())]
+    found = name_servers(view.plan, view.node, versions, [one for one in gateways if family(one) in versions])
+    servers = [server for server in found if family(server) == version]
     server = servers[0] if len(servers) == 1 else f"{{{', '.join(servers)}}}"
     domains = search_domains(view.settings, workload["namespace"])
     key = "domain_search_list" if version == 4 else "domain_search"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests with the fields of the examples in upstream documentation apply as they are.
+"""Manifests with the fields of the examples of egress in upstream documentation apply as they are.
 
-Services and EndpointSlices: https://kubernetes.io/docs/concepts/services-networking/service/; the others:
 https://ovn-kubernetes.io/features/cluster-egress-controls/. What Heddle refuses of them is in docs/differences.md.
 """
 
@@ -9,105 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pipeline import EVERYWHERE, decide, labelled, layer2, namespace, plan_of, with_gateways, workload
+from tests.pipeline import EVERYWHERE, decide, labelled, layer2, namespace, with_gateways, workload
 
 TENANT = namespace("default", primary=True) + layer2("default", "net", "10.20.0.0/16")
 POD = workload("default", "one", "node1").replace(
     "namespace: default", "namespace: default, labels: {app.kubernetes.io/name: MyApp, app: example}"
 )
-# What follows the head of a Service that is called my-service.
-HEAD = "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: my-service\nspec:"
-SERVICES = {
-    "a port and its target": """
-  selector:
-    app.kubernetes.io/name: MyApp
-  ports:
-    - protocol: TCP
-      port: 80
-      targetPort: 9376
-""",
-    "several ports": """
-  selector:
-    app.kubernetes.io/name: MyApp
-  ports:
-    - name: http
-      protocol: TCP
-      port: 80
-      targetPort: 9376
-    - name: https
-      protocol: TCP
-      port: 443
-      targetPort: 9377
-""",
-    "without a selector, with a slice": """
-  ports:
-    - name: http
-      protocol: TCP
-      port: 80
-      targetPort: 9376
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata:
-  name: my-service-1
-  labels:
-    kubernetes.io/service-name: my-service
-addressType: IPv4
-ports:
-  - name: http
-    appProtocol: http
-    protocol: TCP
-    port: 9376
-endpoints:
-  - addresses:
-      - "10.4.5.6"
-  - addresses:
-      - "10.1.2.3"
-""",
-    "a node port": """
-  type: NodePort
-  selector:
-    app.kubernetes.io/name: MyApp
-  ports:
-    - port: 80
-      targetPort: 80
-      nodePort: 30007
-""",
-    "external addresses": """
-  selector:
-    app.kubernetes.io/name: MyApp
-  ports:
-    - name: http
-      protocol: TCP
-      port: 80
-      targetPort: 49152
-  externalIPs:
-    - 198.51.100.32
-""",
-    "headless": """
-  clusterIP: None
-  selector:
-    app.kubernetes.io/name: MyApp
-  ports:
-    - port: 80
-""",
-}
-
-
-@pytest.mark.parametrize("name", SERVICES)
-def test_service_is_in_effect(name):
-    plan = plan_of(f"{TENANT}{POD}{HEAD}{SERVICES[name]}")
-    if name == "headless":
-        assert "default/my-service" not in plan["services"].get("default_net", {})
-        return
-    ports = plan["services"]["default_net"]["default/my-service"]["ports"]
-    ends = {(one["port"], end["address"]) for one in ports for end in one["endpoints"]}
-    if "slice" in name:
-        assert ends == {(80, "10.4.5.6"), (80, "10.1.2.3")}
-    else:
-        assert {port for port, _address in ends} == {one["port"] for one in ports}
-
-
 EGRESS = {
     "EgressIP": (
         "",
