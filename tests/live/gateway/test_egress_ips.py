@@ -12,12 +12,16 @@ from dataclasses import replace
 
 import pytest
 
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.address_holders import update_holders
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.reconcile import write_changed_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.openflow.switch import Switch
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.handover import prepared_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.egress_flows import render_egress_flows
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, NODE, conversations, request_of
 from tests.live.gateway.packets import UDP, Answer, Packet, Question
+from tests.pipeline import stored
 
 LABELS = {"k8s.ovn.org/egress-assignable": ""}
 # By address family: the namespaces with an EgressIP, on Layer2, Layer3 and the default network.
@@ -115,6 +119,35 @@ def test_new_connections_to_an_egress_address_reach_no_workload(shared_host, fam
         assert not [one for one in machine.sent(f"if-{name}") if isinstance(one, Packet) and one.payload == b"intruder"]
 
 
+def ask(machine, zone, family: int, text: str, *awaited: str) -> tuple[dict[str, str], set[str]]:
+    """Workloads send once more, and a neighbour asks for the addresses: who leaves with what, what is answered."""
+    before = len(machine.sent(UPLINK))
+    # The node's address, which is always answered for, is asked for last: answers of IPv6 are ovn-controller's.
+    asked = [Question(NEXT_HOP_MAC, EXTERNAL[family], one) for one in (*EGRESS[family].values(), NODE[family])]
+
+    def send() -> None:
+        for one in asked:
+            machine.receive(UPLINK, one.encode())
+        # Those without an EgressIP last.
+        for name in sorted(NAMES, key=lambda name: name not in EGRESS[family]):
+            packet = replace(request_of(zone, name, UDP, family), payload=f"{text} {name}".encode())
+            machine.receive(f"if-{name}", packet.encode())
+
+    def left() -> dict[str, str]:
+        found = [one for one in machine.sent(UPLINK)[before:] if isinstance(one, Packet)]
+        return {
+            one.payload.decode().partition(" ")[2]: one.source for one in found if one.payload.startswith(text.encode())
+        }
+
+    def answered() -> set[str]:
+        return {one.address for one in machine.sent(UPLINK)[before:] if isinstance(one, Answer)}
+
+    machine.repeat_until(
+        lambda: set(awaited) <= left().keys() and NODE[family] in answered(), send, "what workloads sent"
+    )
+    return left(), answered() & set(EGRESS[family].values())
+
+
 @pytest.mark.parametrize("family", [4, 6])
 def test_nothing_leaves_with_an_address_that_moves_and_nothing_answers_for_it(host, family):
     """As on a new host before it has the addresses, with all rows, and on a former one after it; by the flows alone."""
@@ -131,41 +164,37 @@ def test_nothing_leaves_with_an_address_that_moves_and_nothing_answers_for_it(ho
         assert not machine.apply(after, write=False).changed
         machine.follow_learned_flows()
 
-    def ask(text: str, *awaited: str) -> tuple[dict[str, str], set[str]]:
-        """Workloads send once more, and a neighbour asks for the addresses: who leaves with what, what is answered."""
-        before = len(machine.sent(UPLINK))
-        # The node's address, which is always answered for, is asked for last: answers of IPv6 are ovn-controller's.
-        asked = [Question(NEXT_HOP_MAC, EXTERNAL[family], one) for one in (*EGRESS[family].values(), NODE[family])]
-
-        def send() -> None:
-            for one in asked:
-                machine.receive(UPLINK, one.encode())
-            # Those without an EgressIP last.
-            for name in sorted(NAMES, key=lambda name: name not in EGRESS[family]):
-                packet = replace(request_of(zone, name, UDP, family), payload=f"{text} {name}".encode())
-                machine.receive(f"if-{name}", packet.encode())
-
-        def left() -> dict[str, str]:
-            found = [one for one in machine.sent(UPLINK)[before:] if isinstance(one, Packet)]
-            return {
-                one.payload.decode().partition(" ")[2]: one.source
-                for one in found
-                if one.payload.startswith(text.encode())
-            }
-
-        def answered() -> set[str]:
-            return {one.address for one in machine.sent(UPLINK)[before:] if isinstance(one, Answer)}
-
-        machine.repeat_until(
-            lambda: set(awaited) <= left().keys() and NODE[family] in answered(), send, "what workloads sent"
-        )
-        return left(), answered() & set(EGRESS[family].values())
-
     change(zone.plan, withheld, removing=False)
     others = {name: one for name, one in expected.items() if name not in EGRESS[family]}
-    assert ask("withheld", *others) == (others, set())
+    assert ask(machine, zone, family, "withheld", *others) == (others, set())
     change(withheld, zone.plan, removing=True)
-    left, answered = ask("held", *NAMES)
+    left, answered = ask(machine, zone, family, "held", *NAMES)
     assert left == expected
     # By the router of the default network; the kernel answers for all of them.
     assert answered == {EGRESS[family]["plain"]}
+
+
+@pytest.mark.parametrize("mode", ["shared", "local"])
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("former", ["node1", "node2"])
+def test_an_address_that_has_not_left_its_host_is_used_there_and_nowhere_else(host, family, mode, former):
+    """node1 has addresses and could not give them up, or has prepared for those that node2 could not give up."""
+    text = MANIFESTS + "".join(egress_ip(name, address) for name, address in EGRESS[family].items())
+    labels, others = (LABELS, ()) if former == "node1" else ({}, ("node2",))
+    machine, zone = host(text, mode, labels=labels, egress_hosts=others)
+    new = {"node1": "node2", "node2": "node1"}[former]
+    hosts = {name: {**one, "labels": LABELS if name == new else {}} for name, one in zone.hosts.items()}
+    moving = stored(text, stored(text, hosts=zone.hosts), hosts=hosts)
+    moved = dict.fromkeys(EGRESS[family].values(), former)
+    waiting = prepared_plan(build_plan(moving), "node1", moved)
+    update_holders(moving, moving, "2026-01-01T00:00:00Z", kept=moved)
+    with_addresses = {name: EGRESS[family].get(name, NODE[family]) for name in NAMES}
+    own = {name: one for name, one in with_addresses.items() if mode == "shared" or name in EGRESS[family]}
+    expected = own if former == "node1" else {name: one for name, one in own.items() if name not in EGRESS[family]}
+    for stage, plan in (("waiting", waiting), ("kept", build_plan(moving))):
+        zone.bring(plan, "node1")
+        machine.apply(plan)
+        machine.follow_learned_flows()
+        left, answered = ask(machine, zone, family, stage, *expected)
+        assert left == expected
+        assert answered == ({EGRESS[family]["plain"]} if former == "node1" else set())

@@ -186,3 +186,26 @@ def test_no_other_assignment_is_better(addresses, there, before, elsewhere):
     # Whatever the order of the hosts; and the same again changes nothing.
     assert assigned({**others, "a": addresses}, everywhere[::-1], {}, {**others, "a": before}).holders == found
     assert assigned({**others, "a": addresses}, everywhere, {}, found).holders == found
+
+
+@given(WANTED, THERE, THERE, st.data())
+def test_what_has_not_left_its_host_stays_and_nothing_else_makes_way(wanted, there, then, data):
+    before = assigned(wanted, hosts(*sorted(there)), {}, {}).holders
+    after = assigned(wanted, hosts(*sorted(then)), {}, before).holders
+    held = {address: (name, host) for name, addresses in before.items() for address, host in addresses.items()}
+    left = [address for address, (name, host) in held.items() if after[name].get(address, host) != host]
+    names = data.draw(st.sets(st.sampled_from(left))) if left else set()
+    kept = {address: held[address][1] for address in names}
+    found = assigned(wanted, hosts(*sorted(then)), {}, after, kept)
+    for name, addresses in found.holders.items():
+        assert list(addresses) == [address for address in wanted[name] if address in addresses]
+        # As always, two addresses of one object are on two hosts.
+        assert len(set(addresses.values())) == len(addresses)
+        staying = {address: host for address, host in kept.items() if held[address][0] == name}
+        assert staying.items() <= addresses.items()
+        others = {address: host for address, host in after[name].items() if address not in staying}
+        for address, host in others.items():
+            assert addresses.get(address) == host or host in staying.values()
+        for address in staying:
+            message = f"{address} is still at {kept[address]}, which has not given it up: run heddle.ovn.networks again"
+            assert ("HandoverPending", message) in found.failures[name]

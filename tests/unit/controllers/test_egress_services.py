@@ -8,6 +8,7 @@ import json
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers import layer2_steps
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.address_holders import update_holders
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.allocation.address_assignment import (
     Candidate,
     assigned_hosts,
@@ -19,6 +20,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders im
 from tests.pipeline import labelled, layer2, namespace, stored, with_gateways, workload
 
 SHARED, LOCAL = with_gateways("shared"), with_gateways("local")
+LATE = "2026-01-02T00:00:00Z"
 POOL = """---
 apiVersion: heddle.dev/v1
 kind: LoadBalancerPool
@@ -239,6 +241,32 @@ def test_addresses_of_one_group_have_one_host_or_none():
     three = [*both, Candidate("c", ("192.0.2.0/24", "2001:db8::/64"))]
     before = {"192.0.2.2": "a", "2001:db8::2": "c"}
     assert assigned_hosts(wanted, three, before, group) == {"192.0.2.1": "a", "192.0.2.2": "c", "2001:db8::2": "c"}
+
+
+def test_an_address_that_has_not_left_its_host_takes_no_others_there():
+    three = [Candidate(name, ("192.0.2.0/24", "2001:db8::/64")) for name in "abc"]
+    wanted: dict = {"192.0.2.1": ["b"], "192.0.2.2": ["b"], "2001:db8::2": ["b"]}
+    group = [["192.0.2.2", "2001:db8::2"]]
+    before = dict.fromkeys(wanted, "b")
+    for kept in ({"192.0.2.2": "a"}, {"2001:db8::2": "gone"}, {"192.0.2.2": "a", "2001:db8::2": "c"}):
+        assert assigned_hosts(wanted, three, before, group, kept) == {**before, **kept}
+    # What had no host has none, and is not brought to that of the group.
+    assert assigned_hosts(wanted, three, {}, group, {"2001:db8::2": "a"}) == {"192.0.2.1": "b", "2001:db8::2": "a"}
+    assert assigned_hosts(wanted, three, {}, group) == before
+
+
+def test_an_egress_service_with_addresses_on_two_hosts_is_in_effect_once_they_are_on_one():
+    text = TEXT + service("plain") + egress_service("plain")
+    first = stored(text, hosts=SHARED)
+    held = first.objects["Service/plain/web"].status["announcers"]
+    (holder,) = set(held.values())
+    assert len(held) == 2
+    other = next(name for name in SHARED if name != holder)
+    update_holders(first, first, LATE, kept={next(iter(held)): other})
+    assert set(first.objects["Service/plain/web"].status["announcers"].values()) == {holder, other}
+    assert "egress_services" not in build_plan(first)
+    (again,) = build_plan(stored(text, first, hosts=SHARED))["egress_services"]["default"].values()
+    assert again["host"] in (holder, other)
 
 
 @pytest.mark.parametrize("hosts", [SHARED, LOCAL], ids=["shared", "local"])

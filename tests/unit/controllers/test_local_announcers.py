@@ -61,7 +61,7 @@ def test_with_the_policy_local_a_host_that_answers_at_all_ports_announces():
     assert apart.objects["Service/red/web"].status["announcers"] == {"192.0.2.200": "node2"}
 
 
-def test_an_address_whose_endpoint_migrated_is_not_announced_until_the_manifests_are_applied():
+def test_an_address_that_did_not_follow_its_endpoint_is_not_announced_until_the_manifests_are_applied():
     text = TENANTS.replace("node2", "node2, kind: vm") + pool("192.0.2.200/31")
     text += service("type: LoadBalancer, externalTrafficPolicy: Local")
     before = stored(text, hosts=HOSTS)

@@ -10,10 +10,12 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gatew
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import notice_process, outcome, steps
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.address_holders import update_holders
+from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.move_notices import Notice
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
-from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, with_gateways, workload
+from tests.pipeline import labelled, layer2, layer3, namespace, plan_of, stored, with_gateways, workload
 
 NETWORKS = {
     "Layer2": layer2("red", "net", "10.1.0.0/24"),
@@ -26,13 +28,28 @@ STEPS = (steps.prepare_addresses, steps.release_addresses, steps.claim_addresses
 
 def egress_plan(*labels: str, network: str = "Layer2") -> dict:
     """A plan with an EgressIP that one of some hosts holds, and a workload on each host."""
-    hosts = with_gateways("shared")
-    hosts = {name: host if name in labels else {**host, "labels": {}} for name, host in labelled(hosts).items()}
+    return plan_of(_text(network), hosts=_hosts(*labels))
+
+
+def kept_plan(network: str) -> dict:
+    """The plan after node1 has lost its label to node2, and has not given its address up."""
+    before = stored(_text(network), hosts=_hosts("node1"))
+    after = stored(_text(network), before, hosts=_hosts("node2"))
+    update_holders(after, after, "2026-01-02T00:00:00Z", kept=MOVED)
+    return build_plan(after)
+
+
+def _hosts(*labels: str) -> dict:
+    hosts = labelled(with_gateways("shared"))
+    return {name: host if name in labels else {**host, "labels": {}} for name, host in hosts.items()}
+
+
+def _text(network: str) -> str:
     text = namespace("red", primary=network != "default") + NETWORKS[network]
     text += "".join(workload("red", f"on-{node}", node) for node in ("node1", "node2", "node3"))
     text += "---\napiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata: {name: out}\n"
     text += "spec: {egressIPs: [192.0.2.100], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: red}}}\n"
-    return plan_of(text, hosts=hosts)
+    return text
 
 
 class Hosts:

@@ -10,12 +10,24 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gateway, topology, zone
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.steps import lead_workloads, take_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.egress_flows import render_egress_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_held_addresses
-from tests.unit.agent.moves.moving_hosts import NETWORKS, STEPS, Hosts, egress_plan, leads_to, sends_with, takes
+from tests.unit.agent.moves.moving_hosts import (
+    MOVED,
+    NETWORKS,
+    STEPS,
+    Hosts,
+    egress_plan,
+    kept_plan,
+    leads_to,
+    sends_with,
+    takes,
+)
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -66,6 +78,41 @@ def test_each_step_in_any_order_of_hosts(monkeypatch, tmp_path, network):
         hosts.take(step, "node1", after, {})
         hosts.take(step, "node2", after, {})
     assert state() == {"node1": none, "node2": former, "node3": none}
+
+
+@pytest.mark.parametrize("led", [False, True], ids=["not led", "led"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_an_address_that_its_host_has_not_given_up_is_on_no_other_host(monkeypatch, tmp_path, network, led):
+    """Neither where hosts have prepared only, nor where they lead workloads to the new host already."""
+    before, after = egress_plan("node1", network=network), egress_plan("node2", network=network)
+    kept, nodes = kept_plan(network), ("node1", "node2", "node3")
+    hosts = Hosts(monkeypatch, tmp_path, before)
+
+    def having() -> set[str]:
+        """The hosts that answer for the address or send with it."""
+        plans = {node: hosts.stored(node) for node in nodes}
+        return {node for node, plan in plans.items() if render_held_addresses(plan, node) or sends_with(plan, node)}
+
+    way = {node: leads_to(before, node) for node in nodes}
+    for node in nodes:
+        hosts.take(STEPS[0], node, after)
+        if led and node != "node1":
+            lead_workloads(hosts.context(node), after, MOVED)
+            take_addresses(hosts.context(node), after, MOVED, set())
+    assert having() == {"node1"}
+    for node in nodes:
+        hosts.take(STEPS[2], node, kept, {})
+        assert having() == {"node1"}
+    for node in nodes:
+        hosts.apply(node, kept)
+        assert hosts.stored(node) == host_plan(kept, node)
+        assert having() == {"node1"}
+    assert {node: leads_to(hosts.stored(node), node) for node in nodes} == way
+    # The next run moves it.
+    for step, expected in zip(STEPS, ({"node1"}, set(), {"node2"}), strict=True):
+        for node in nodes:
+            hosts.take(step, node, after)
+        assert having() == expected
 
 
 @pytest.mark.parametrize("network", NETWORKS)

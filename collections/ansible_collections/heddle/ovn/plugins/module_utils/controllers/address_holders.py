@@ -8,7 +8,7 @@ of the objects, of the hosts that may hold addresses, and of the holders before 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ..store.snapshot import Snapshot
 from .egress.egress_ip_status import update_egress_ips
@@ -19,14 +19,21 @@ from .services.load_balancers import assign_announcers
 from .services.service_status import update_services
 
 
-def update_holders(before: Snapshot, after: Snapshot, now: str, live: Collection[str] | None = None) -> None:
+def update_holders(
+    before: Snapshot,
+    after: Snapshot,
+    now: str,
+    live: Collection[str] | None = None,
+    kept: Mapping[str, str] | None = None,
+) -> None:
     """Store in `after`, whose allocations are complete, who holds each address, and the status that follows from it.
 
-    `live` are the hosts that may hold addresses, None for all of the inventory. A step whose hosts do not take the
-    steps of a move of addresses (docs/egress.md, "Moving") uses `update_users` instead.
+    `live` are the hosts that may hold addresses, None for all of the inventory. `kept` are addresses that have not left
+    their hosts, and that no other host may get until they have. A step whose hosts do not take the steps of a move of
+    addresses (docs/egress.md, "Moving") uses `update_users` instead.
     """
-    assignment, selection = assign_egress_ips(after, live)
-    assign_announcers(after, live)
+    assignment, selection = assign_egress_ips(after, live, kept or {})
+    assign_announcers(after, live, kept or {})
     select_nodes(before, after, now, selection)
     update_services(after, now)
     update_egress_ips(after, assignment, selection, now)

@@ -27,12 +27,15 @@ def assigned_hosts(
     hosts: Collection[Candidate],
     before: Mapping[str, str],
     together: Collection[Collection[str]] = (),
+    kept: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the host of each address that can have one.
 
     `wanted` has by address the hosts that may announce it as far as its Service is concerned, None for any; `before`
-    are the holders as they were. Addresses that are `together` have one host, or none.
+    are the holders as they were. Addresses that are `together` have one host, or none. `kept` are addresses that stay
+    at these hosts, whatever hosts may announce them; what is together with one of them stays where it is, too.
     """
+    kept = kept or {}
     result: dict[str, str] = {}
     load: Counter[str] = Counter()
     groups, by_name = list(_groups(wanted, together)), {one.name: one for one in hosts}
@@ -46,14 +49,22 @@ def assigned_hosts(
         )
 
     # Where addresses stay, only the former host of each is looked at, and not all hosts.
+    left: list[tuple[str, ...]] = []
     for group in groups:
+        if not kept.keys().isdisjoint(group):
+            held = {address: kept.get(address) or before.get(address) for address in group}
+            result |= {address: host for address, host in held.items() if host}
+            load.update(host for host in held.values() if host)
+            continue
         former = (by_name.get(before.get(address, "")) for address in group)
-        kept = next((host.name for host in former if host and may(host, group)), None)
-        if kept:
-            result |= dict.fromkeys(group, kept)
-            load[kept] += len(group)
-    for group in groups:
-        names = () if group[0] in result else [host.name for host in hosts if may(host, group)]
+        holder = next((host.name for host in former if host and may(host, group)), None)
+        if holder:
+            result |= dict.fromkeys(group, holder)
+            load[holder] += len(group)
+        else:
+            left.append(group)
+    for group in left:
+        names = [host.name for host in hosts if may(host, group)]
         if names:
             chosen = min(names, key=lambda name: (load[name], name))
             result |= dict.fromkeys(group, chosen)

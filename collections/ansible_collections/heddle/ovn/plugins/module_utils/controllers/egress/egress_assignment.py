@@ -66,12 +66,15 @@ def assigned(
     hosts: Iterable[Host],
     taken: Mapping[str, str],
     before: Mapping[str, Mapping[str, str]],
+    kept: Mapping[str, str] | None = None,
 ) -> Assignment:
     """Return the host of each address that can have one.
 
     `wanted` has the addresses of each object; `hosts` are those with the label that are there, or said to be; `taken`
-    are addresses that no object may have, each with what it is; `before` are the holders as they were.
+    are addresses that no object may have, each with what it is; `before` are the holders as they were. `kept` are
+    addresses that stay at these hosts, whatever hosts may hold them; no other address of their objects makes way then.
     """
+    kept = kept or {}
     able = {host.name: host for host in hosts}
     result = Assignment({name: {} for name in wanted}, {name: [] for name in wanted})
     owners = _owners(wanted, before)
@@ -82,6 +85,13 @@ def assigned(
             refusal = _refusal(name, address, owners, taken)
             if refusal:
                 result.failures[name].append(refusal)
+            elif address in kept:
+                result.holders[name][address] = kept[address]
+                result.failures[name].append(not_given_up(address, kept[address]))
+    for name, addresses in wanted.items():
+        load.update(result.holders[name].values())
+        for address in addresses:
+            if address in result.holders[name] or _refusal(name, address, owners, taken):
                 continue
             holder = before.get(name, {}).get(address)
             there = holder in able and able[holder].has_room_for(address)
@@ -91,14 +101,18 @@ def assigned(
             else:
                 pending.setdefault(name, []).append(address)
     for name, addresses in pending.items():
-        kept = result.holders[name]
-        load.subtract(kept.values())
-        matching = _Matching(able, load, kept)
+        held = result.holders[name]
+        # Those that make way leave hosts that are to give up nothing while another address has not left its own.
+        fixed = {} if kept.keys().isdisjoint(held) else held
+        movable = {address: host for address, host in held.items() if address not in fixed}
+        free = {host: one for host, one in able.items() if host not in fixed.values()}
+        load.subtract(movable.values())
+        matching = _Matching(free, load, movable)
         for address in addresses:
             if not matching.add(address):
                 has_room = bool(matching.hosts_of(address))
                 result.failures[name].append(_without_host(address, bool(able), has_room))
-        result.holders[name] = matching.holders
+        result.holders[name] = {**fixed, **matching.holders}
         load.update(matching.holders.values())
     # In the order in which they are wanted, wherever each comes from.
     for name, addresses in wanted.items():
@@ -184,6 +198,11 @@ def _owners(wanted: Mapping[str, Iterable[str]], before: Mapping[str, Mapping[st
     for name, held in before.items():
         owners |= {address: name for address in held if address in wanted.get(name, ())}
     return owners
+
+
+def not_given_up(address: str, host: str) -> tuple[str, str]:
+    """Return reason and message of an address that has not left its host yet."""
+    return "HandoverPending", f"{address} is still at {host}, which has not given it up: run heddle.ovn.networks again"
 
 
 def _refusal(name: str, address: str, owners: dict[str, str], taken: Mapping[str, str]) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from ipaddress import ip_interface
 
 from ...api import LabelledNames, matches
@@ -40,12 +40,12 @@ def egress_mark_pool(snapshot: Snapshot) -> Pool:
 
 
 def assign_egress_ips(
-    snapshot: Snapshot, live: Collection[str] | None = None
+    snapshot: Snapshot, live: Collection[str] | None, kept: Mapping[str, str]
 ) -> tuple[Assignment, EgressSelection]:  # fmt: skip
     """Store in each EgressIP which host has which of its addresses, and in workloads which EgressIP is in effect.
 
     Return the assignment, with what has no host and why, and the workloads of each. `live` are the hosts that may hold
-    addresses, None for all of the inventory.
+    addresses, None for all of the inventory; `kept` as for `assigned`.
     """
     entries = snapshot.of_kind(EGRESS_IP)
     found = Assignment()
@@ -55,6 +55,7 @@ def assign_egress_ips(
             [host for host in map(_host, snapshot.of_kind("Node")) if host and (live is None or host.name in live)],
             reserved_addresses(snapshot),
             {entry.name: holders(entry) for entry in entries},
+            kept,
         )
     for entry in entries:
         items = [{"egressIP": address, "node": node} for address, node in found.holders[entry.name].items()]

@@ -178,9 +178,9 @@ def _unsupported(entry: StoredObject, network: Network) -> str:
 def _host(entry: StoredObject, snapshot: Snapshot) -> str:
     if entry.spec["sourceIPBy"] != LOAD_BALANCER_IP:
         return ALL_HOSTS
-    # One host has all of them (`assigned_hosts`).
-    held = snapshot.objects[_service_key(entry)].status.get("announcers") or {}
-    return next(iter(held.values()), "")
+    # One host has all of them (`assigned_hosts`), but for those that another one has not given up yet.
+    held = set((snapshot.objects[_service_key(entry)].status.get("announcers") or {}).values())
+    return held.pop() if len(held) == 1 else ""
 
 
 def _mode(node: StoredObject) -> str | None:

@@ -9,7 +9,7 @@ each, which the next assignment keeps as far as possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ...api.services.external_access import LOAD_BALANCER, LOCAL
 from ...common.addressing import family
@@ -17,6 +17,7 @@ from ...store.snapshot import Snapshot, StoredObject
 from ..allocation.address_assignment import Candidate, assigned_hosts
 from ..allocation.allocation import nodes_with_subnets
 from ..conditions import FALSE, TRUE, described
+from ..egress.egress_assignment import not_given_up
 from ..egress.egress_services import egress_service_of, selected_nodes, store_hosts
 from ..egress.precedence import EGRESS_SERVICE_IN_EFFECT, store_in_effect
 from ..network.networks import Network, networks
@@ -44,10 +45,12 @@ def announcers(service: StoredObject) -> dict[str, str]:
     return service.status.get("announcers") or {}
 
 
-def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -> None:
+def assign_announcers(
+    snapshot: Snapshot, live: Collection[str] | None = None, kept: Mapping[str, str] | None = None
+) -> None:
     """Store in each Service which host announces which of its addresses.
 
-    `live` are the hosts that may hold addresses, None for all of the inventory.
+    `live` are the hosts that may hold addresses, None for all of the inventory; `kept` as for `assigned_hosts`.
     """
     services = []
     for entry in snapshot.of_kind(SERVICE):
@@ -78,7 +81,7 @@ def assign_announcers(snapshot: Snapshot, live: Collection[str] | None = None) -
                 wanted[address] = nodes & _answering(endpoints, service, version) if is_local else nodes
     before = {address: node for service in services for address, node in announcers(service).items()}
     hosts = [one for one in announcing_hosts(snapshot) if live is None or one.name in live]
-    holders = assigned_hosts(wanted, hosts, before, together)
+    holders = assigned_hosts(wanted, hosts, before, together, kept)
     own: dict[str, dict[str, str]] = {}
     for address, node in holders.items():
         own.setdefault(owners[address].key, {})[address] = node
@@ -168,7 +171,9 @@ def announcement(
             return described(ANNOUNCED, FALSE, *_without_address(service, snapshot, version))
         if address not in held:
             return described(ANNOUNCED, FALSE, *_without_host(service, address, snapshot, hosts))
-        # After a migration: addresses move when manifests are applied.
+        if held[address] not in {one.name for one in hosts}:
+            return described(ANNOUNCED, FALSE, *not_given_up(address, held[address]))
+        # Where the host has not given the address up.
         is_local = service.spec["externalTrafficPolicy"] == LOCAL
         if is_local and held[address] not in _answering(endpoints, service, version):
             message = f"{address} is at {held[address]}, which has no ready endpoint any more: apply the manifests"
