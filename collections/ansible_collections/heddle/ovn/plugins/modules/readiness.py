@@ -41,6 +41,12 @@ options:
     description: RV(heddle.ovn.resource#module:digest) of the plan that the hosts got.
     type: str
     version_added: 0.5.0
+  attention:
+    description: Lines of RV(attention) besides those of the state, as RV(heddle.ovn.resource#module:attention).
+    type: list
+    elements: str
+    default: []
+    version_added: 0.5.0
 seealso:
   - module: heddle.ovn.audit
   - module: heddle.ovn.probe_info

@@ -29,7 +29,9 @@ options:
     description:
       - By host, RV(heddle.ovn.chassis_info#module:audit). Where all hosts of the run are as the plan already, the
         module does what M(heddle.ovn.readiness) does, and returns RV(recorded).
-      - A host that is missing or empty is not known to be as the plan. One with C(asked) false was not asked.
+      - A host that is missing or empty is not known to be as the plan. One with C(asked) false was not asked, as beyond
+        C(--limit). Where an address of an EgressIP or load balancer moves, and such a host has it, gets it or sends
+        with it, the manifests are rejected.
     type: dict
     default: {}
     version_added: 0.5.0
@@ -111,6 +113,15 @@ changes:
   sample: |-
     Changes (1)
       create UserDefinedNetwork/red/red
+attention:
+  description:
+    - What needs attention in this run and is not in the state, for M(heddle.ovn.readiness).
+    - That are hosts which are not in the inventory any more and had addresses of EgressIPs or load balancers.
+  returned: success
+  type: list
+  elements: str
+  version_added: 0.5.0
+  sample: []
 table:
   description: What needs attention as text, the objects that are not ready, and totals of each kind.
   returned: success

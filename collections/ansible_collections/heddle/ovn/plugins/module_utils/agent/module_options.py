@@ -48,6 +48,7 @@ READINESS_ARGUMENTS = {
     "hosts": {"type": "dict", "required": True},
     "probes": {"type": "dict", "default": {}},
     "digest": {"type": "str"},
+    "attention": {"type": "list", "elements": "str", "default": []},
     **STATE_DATABASE,
 }
 HOST_INFO_ARGUMENTS = {**PLAN_ARGUMENTS, "external": {"type": "list", "elements": "str", "default": []}}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from ..agent.module_runner import UserError
@@ -19,6 +19,7 @@ from ..render.rehearsal import unrenderable
 from ..store import settings as state_settings
 from ..store.database import differences
 from ..store.snapshot import Snapshot
+from .limited_moves import refuse_left_out
 from .plans import Plans
 from .readiness import changed_places, now, with_changes_unconfirmed
 
@@ -29,12 +30,18 @@ _LATEST = 1 << 62
 
 
 def next_state(
-    params: dict, client, *, write: bool, plans: Plans | None = None, kept: Mapping[str, dict | None] | None = None
+    params: dict,
+    client,
+    *,
+    write: bool,
+    plans: Plans | None = None,
+    kept: Mapping[str, dict | None] | None = None,
+    left_out: Collection[str] = (),
 ) -> tuple[Snapshot, Snapshot]:
     """Return the state before and after the module's arguments; with `write` it is stored.
 
-    `kept` has the `deployment` and `revision` of the plan that each host has. Raises UserError with all problems of the
-    manifests, one per line.
+    `kept` has the `deployment` and `revision` of the plan that each host has. `left_out` are hosts beyond the limit of
+    the run. Raises UserError with all problems of the manifests, one per line.
     """
     moment, plans = now(), plans or Plans()
     try:
@@ -62,6 +69,8 @@ def next_state(
 
         after, problems = _rendered(before, attempt, plans)
         if not problems:
+            if before.revision:
+                refuse_left_out(plans.of(before), plans.of(after), left_out)
             after = with_changes_unconfirmed(before, after, moment, plans)
             after = _later_than(before, after, params["deployment"], kept or {})
         return after, problems

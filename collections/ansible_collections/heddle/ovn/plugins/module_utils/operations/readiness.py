@@ -10,7 +10,6 @@ from functools import cache
 
 from ..agent.module_runner import UserError
 from ..api import Problem
-from ..controllers.address_holders import update_holders
 from ..controllers.admission.apply_manifests import ConflictError, store
 from ..controllers.conditions import ACCEPTED, TRUE, WAITING_FOR_HOSTS, condition, ready_on, with_ready
 from ..controllers.kind_names import ADMIN_KINDS
@@ -25,6 +24,7 @@ from ..render.common.hosting_nodes import hosting_nodes
 from ..render.common.node_network import is_mesh
 from ..store.snapshot import Snapshot, StoredObject
 from .changed_objects import ChangedObjects
+from .limited_moves import hosts_left_out, update_holders_within
 from .plans import Plans
 
 NOT_ASKED, READY, _DRIFTED = "not asked", "ready", "drifted"
@@ -112,16 +112,19 @@ class HostReports:
         return READY if state == _DRIFTED and self._drifted[host].isdisjoint(("", name)) else state
 
 
-def with_probes(before: Snapshot, probes: dict[str, dict], moment: str) -> Snapshot:
+def with_probes(
+    before: Snapshot, probes: dict[str, dict], moment: str, left_out: Collection[str] = ()
+) -> Snapshot:  # fmt: skip
     """Return the snapshot after the reports of readiness probes, `{host: {workload: entry}}`, and what follows of them.
 
-    Workloads that became ready or not are endpoints of Services, or are not any more.
+    Workloads that became ready or not are endpoints of Services, or are not any more. Addresses whose move needs a host
+    that is `left_out` of the run stay.
     """
     after = dataclasses.replace(before, objects=dict(before.objects))
     record_probes(after, probes, moment)
     if after.objects == before.objects:
         return before
-    update_holders(before, after, moment)
+    update_holders_within(before, after, moment, left_out)
     update_reports(after, moment)
     return after
 
@@ -280,7 +283,7 @@ def record(
     moment = now()
 
     def decide(before: Snapshot) -> tuple[Snapshot, list[Problem]]:
-        probed = with_probes(before, probes, moment) if before.revision else before
+        probed = with_probes(before, probes, moment, hosts_left_out(reports)) if before.revision else before
         if probed is not before:
             waiting = with_changes_unconfirmed(before, probed, moment, plans)
             if waiting is not probed:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..agent.module_runner import Request
 from ..agent.state_connection import state_database
 from ..common.change import Outcome
@@ -17,8 +19,10 @@ from .status_text import status_table
 from .status_view import changes_text, state_view
 
 
-def readiness_result(request: Request, plans: Plans | None = None) -> dict:
+def readiness_result(request: Request, plans: Plans | None = None, attention: Sequence[str] | None = None) -> dict:
     """Record the readiness; return what changed, what needs attention, and the files of the report.
+
+    `attention` is what else needs it in this run, that of the request if left out.
 
     With `probes`, a plan that differs by them is returned as the module `resource` returns one. `overtaken`: the stored
     state makes another plan than `digest`, since another run has changed it in the meantime.
@@ -37,7 +41,9 @@ def readiness_result(request: Request, plans: Plans | None = None) -> dict:
         **({"digest": plans.of(after)["digest"]} if after.revision else {}),
         "revision": after.revision,
         "changes": changes_text(before, after),
-        "attention": status_table(view, hosts, summary=True),
+        "attention": status_table(
+            view, hosts, summary=True, more=request.params["attention"] if attention is None else attention
+        ),
         "files": pack(status_files(view, hosts)),
     }
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..api.kinds.address_pool import DEFAULT_BITS
 from ..common.naming import DEFAULT_INTERFACE
 from ..common.text_table import shortened, table
@@ -47,7 +49,9 @@ def _paths(audits: dict) -> list[str]:
     return [f"{host}: {line}" for host, audit in sorted(audits.items()) for line in (audit or {}).get("paths") or ()]
 
 
-def _summary(status: dict, audits: dict, nodes: list[list], networks: list[list]) -> list[str]:
+def _summary(
+    status: dict, audits: dict, nodes: list[list], networks: list[list], more: Sequence[str]
+) -> list[str]:  # fmt: skip
     """Return what needs attention, then networks that are not ready by their own status, and totals."""
     # A host without any of its networks is reported once, with the host.
     elsewhere = {f"{name} {state}" for name, *_row, state in nodes if state not in ("ready", "drifted")}
@@ -67,7 +71,7 @@ def _summary(status: dict, audits: dict, nodes: list[list], networks: list[list]
     troubles = _troubles(status, audits)
     hosts = [line for line in hosts if not any(trouble.startswith(line) for trouble in troubles)]
     return [
-        *titled("Attention", [*troubles, *hosts, *_paths(audits), *attention(status["objects"])]),
+        *titled("Attention", [*more, *troubles, *hosts, *_paths(audits), *attention(status["objects"])]),
         *alike_table("Networks that are not ready", ["name", "status"], waiting),
         *table("Totals", ["", "all", "ready"], totals),
     ]
@@ -202,12 +206,15 @@ def _interface_rows(status: dict) -> list[list]:
     ]
 
 
-def status_table(status: dict, audits: dict, summary: bool = False) -> str:
-    """Return hosts, networks and workloads as text; with `summary` what needs attention, and totals."""
+def status_table(status: dict, audits: dict, summary: bool = False, more: Sequence[str] = ()) -> str:
+    """Return hosts, networks and workloads as text; with `summary` what needs attention, and totals.
+
+    `more` are lines of what needs attention beyond the state.
+    """
     states = network_statuses(status, audits)
     if not summary:
         return full_table(status, audits, states)
-    return "\n".join(_summary(status, audits, _host_rows(status, audits), _network_rows(status, states)))
+    return "\n".join(_summary(status, audits, _host_rows(status, audits), _network_rows(status, states), more))
 
 
 def full_table(status: dict, audits: dict, states: dict[str, str]) -> str:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..common.some_of import some_of
 from ..common.text_table import MOST_LINES, shortened, table
 from ..controllers.kind_names import NETWORK_KINDS
@@ -80,8 +82,11 @@ def alike_table(title: str, head: list[str], states: list[tuple[str, str]]) -> l
     return table(f"{title} ({len(states)})", head, [*rows[:MOST_LINES], *more])
 
 
-def objects_summary(objects: dict[str, dict]) -> list[str]:
-    """Return what needs attention, all of it, then which objects are not ready, and totals of each kind."""
+def objects_summary(objects: dict[str, dict], more: Sequence[str] = ()) -> list[str]:
+    """Return what needs attention, all of it, then which objects are not ready, and totals of each kind.
+
+    `more` are lines of what needs attention beyond the state.
+    """
     shown = {
         key: document
         for key, document in objects.items()
@@ -95,7 +100,7 @@ def objects_summary(objects: dict[str, dict]) -> list[str]:
         if of_kind:
             totals.append([kind, len(of_kind), sum(state in _READY for state in of_kind)])
     return [
-        *titled("Attention", attention(objects)),
+        *titled("Attention", [*more, *attention(objects)]),
         *alike_table("Not ready", ["object", "status"], waiting),
         *table(f"Objects ({len(shown)})", ["kind", "all", "ready"], totals),
     ]
@@ -151,6 +156,6 @@ def changes_text(before: Snapshot, after: Snapshot) -> str:
     return "\n".join(shortened("Changes", change_lines(before, after)) or ["No changes", ""])
 
 
-def objects_text(snapshot: Snapshot) -> str:
-    """Return what needs attention, and totals, as text for a terminal."""
-    return "\n".join(objects_summary(documents(snapshot)))
+def objects_text(snapshot: Snapshot, more: Sequence[str] = ()) -> str:
+    """Return what needs attention, `more` of it first, and totals, as text for a terminal."""
+    return "\n".join(objects_summary(documents(snapshot), more))
