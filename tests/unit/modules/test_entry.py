@@ -115,6 +115,8 @@ CASES = [
         {"files": [{"name": "b.yml", "text": NETWORK + workload("nowhere", "w", "mars")}], "nodes": ["node1"]},
         "mars",
     ),
+    refused("kept_addresses", {"moved": {}, "hosts": {}, **NOWHERE}, WITHOUT_STATE),
+    refused("kept_addresses", {"moved": {}, **NOWHERE}, "missing required arguments: hosts"),
     refused("migration", {**MOVE, **NOWHERE, "state": "started"}, WITHOUT_STATE),
     refused("migration", {**MOVE, **NOWHERE, "state": "moved"}, "value of state must be one of: started, finished"),
     done(
