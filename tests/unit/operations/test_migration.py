@@ -8,6 +8,8 @@ import dataclasses
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import (
     MoveRefused,
     begin_move,
@@ -18,13 +20,15 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.pl
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import migration
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import record_move, vm_name
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders import holders
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.qemu import (
     render_additional_chassis,
     render_virtual_machines,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import render_workload_ports
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
-from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_of, stored, workload
+from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_of, stored, with_gateways, workload
+from tests.unit.controllers.test_external_services import TENANTS, pool, service
 
 PORT = "red.net_red_vm"
 NETWORK = namespace("red") + layer2("red", "net", "10.0.0.0/24")
@@ -232,3 +236,46 @@ def test_vm_gets_the_cluster_dns_by_dhcp():
     assert servers(dns, {**dns, "address": "fd00:10:96::a", "endpoints": ["fd00:18::9"]}) == {
         "v4": "10.96.0.10", "v6": "fd00:10:96::a",
     }  # fmt: skip
+
+
+VIRTUAL = TENANTS.replace("node2", "node2, kind: vm") + pool("192.0.2.200/31", "2001:db8::c00/127")
+VIRTUAL += service("type: LoadBalancer, externalTrafficPolicy: Local, ipFamilyPolicy: RequireDualStack")
+PROVIDED = with_gateways("shared")
+
+
+def recorded(monkeypatch, before, **parameters) -> tuple:
+    """Record a step of the move of red/a; return the state after it, and the result."""
+    monkeypatch.setattr(migration, "store", lambda _client, decide, *, write: (before, decide(before)[0]))
+    words = {"workload": "red/a", "left_out": [], **parameters}
+    _before, after, result = record_move(words, object(), write=True)
+    return after, result
+
+
+def holders_of(snapshot) -> set[str]:
+    return set(holders(build_plan(snapshot)).values())
+
+
+def test_addresses_of_load_balancers_follow_their_last_endpoint_when_it_has_arrived(monkeypatch):
+    before = stored(VIRTUAL, hosts=PROVIDED)
+    assert holders_of(before) == {"node2"}
+    moving, begun = recorded(monkeypatch, before, node="node3", state="started")
+    # While it moves it may still end on the host that it leaves.
+    assert (holders_of(moving), begun["moved_addresses"]) == ({"node2"}, {})
+    failed, kept = recorded(monkeypatch, moving, node="node2", state="finished")
+    assert (holders_of(failed), kept["moved_addresses"]) == ({"node2"}, {})
+    after, ended = recorded(monkeypatch, moving, node="node3", state="finished")
+    assert ended["moved_addresses"] == {"192.0.2.200": "node2", "2001:db8::c00": "node2"}
+    assert holders(unpack(ended["document"])) == dict.fromkeys(ended["moved_addresses"], "node3")
+    announced = condition(after.objects["Service/red/web"], "Announced")
+    assert (announced["status"], announced["reason"]) == ("True", "Announced")
+    # The next run with the same manifests has nothing to move.
+    assert build_plan(stored(VIRTUAL, after, hosts=PROVIDED))["digest"] == unpack(ended["document"])["digest"]
+
+
+def test_an_address_does_not_follow_to_a_host_that_is_left_out(monkeypatch):
+    before = stored(VIRTUAL, hosts=PROVIDED)
+    moving, _begun = recorded(monkeypatch, before, node="node3", state="started")
+    after, ended = recorded(monkeypatch, moving, node="node3", state="finished", left_out=["node2"])
+    assert ended["moved_addresses"] == {}
+    assert holders_of(after) == {"node2"}
+    assert condition(after.objects["Service/red/web"], "Announced")["reason"] == "NoLocalEndpoints"

@@ -14,7 +14,8 @@ author:
 description:
   - Stores in the state database where a virtual machine runs and where it migrates to. Later runs with the same
     manifests do not change that; a manifest that names another node than before overrides it.
-  - Returns the plan that every host has to apply next.
+  - Returns the plan that every host has to apply next. With O(state=finished), addresses of load balancers move with
+    their last endpoint of a host, where the Service has C(externalTrafficPolicy) Local.
   - Runs on the state host. The migration itself is performed by M(heddle.ovn.virtual_machine).
 extends_documentation_fragment:
   - heddle.ovn.attributes
@@ -40,6 +41,7 @@ options:
       - Hosts of the inventory that take no part in the run, such as those that C(--limit) leaves out. With
         O(state=started), the migration is refused when one of them has a network of the workload, since every such host
         has to apply the plan.
+      - With O(state=finished), an address that could not move without one of them stays.
     type: list
     elements: str
     default: []
@@ -69,6 +71,12 @@ node:
   returned: success
   type: str
   sample: node2
+moved_addresses:
+  description: As RV(heddle.ovn.resource#module:moved_addresses).
+  returned: success
+  type: dict
+  version_added: 0.5.0
+  sample: {"198.18.2.200": node1}
 document:
   description: The plan for the M(heddle.ovn.zone) module on every host.
   returned: success

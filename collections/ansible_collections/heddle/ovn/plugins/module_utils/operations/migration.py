@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
+from functools import partial
 from pathlib import Path
 
 from ..agent.arriving_names import wait_for_names
@@ -26,6 +27,7 @@ from ..controllers.admission.apply_manifests import store
 from ..controllers.workload.move import MoveRefused, begin_move, end_move
 from ..openflow.switch import Switch
 from ..plan import build_plan
+from ..plan.address_holders import moved_addresses
 from ..qemu import instance
 from ..qemu.credentials import forget_key, read_key, use_key
 from ..qemu.qmp import Qmp, QmpAbsent, QmpError
@@ -33,6 +35,7 @@ from ..render.announcement import render_announcements
 from ..render.common.hosting_nodes import hosting_nodes
 from ..render.common.node_network import nodes_of
 from ..store.snapshot import Snapshot
+from .limited_moves import update_holders_within
 from .readiness import now, update_reports
 
 STATE_ARGUMENTS = {
@@ -60,7 +63,8 @@ _NAMES_SECONDS = 60.0
 def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapshot, dict]:
     """Record the beginning or the end of a move; return the states before and after, and the module's result.
 
-    The result has `move` and `document`, the plan that every host has to apply next.
+    The result has `move`, `document`, the plan that every host has to apply next, and `moved_addresses`. Addresses move
+    at the end only, when the VM has arrived: those of load balancers whose host has no endpoint any more.
     """
     move: dict = {}
 
@@ -70,11 +74,13 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
             # Before anything is stored, and also where nothing is pending: the last plan may not be on every host yet.
             _require_hosts(build_plan(after), params["workload"], result, params["left_out"])
             move.update(result)
+            settle = update_users
         else:
             after = end_move(before, params["workload"], params["node"])
+            settle = partial(update_holders_within, left_out=params["left_out"])
         if after is not before:
             moment = now()
-            update_users(before, after, moment)
+            settle(before, after, moment)
             update_reports(after, moment)
         return after, []
 
@@ -84,7 +90,9 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
         before, after = store(client, decide, write=write)
     except MoveRefused as error:
         raise UserError(str(error)) from error
-    return before, after, {"move": move, "node": params["node"], "document": pack(build_plan(after))}
+    plan = build_plan(after)
+    moved = moved_addresses(build_plan(before), plan)
+    return before, after, {"move": move, "node": params["node"], "document": pack(plan), "moved_addresses": moved}
 
 
 def _require_hosts(plan: dict, name: str, move: dict, left_out: list[str]) -> None:
