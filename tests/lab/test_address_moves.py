@@ -6,6 +6,7 @@ Those of a load balancer, to which it connects, and those of an EgressIP, with w
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -196,7 +197,7 @@ def test_workloads_leave_with_an_egress_address_by_one_host_at_a_time(lab, leavi
 
 @pytest.mark.parametrize(
     "task",
-    ["Prepare for addresses", "Give up addresses", "Take the addresses", "Apply the plan to every host"],
+    ["Prepare for addresses", "Give up addresses", "Take the addresses", "Apply the plan to the hosts"],
 )
 def test_a_run_that_was_killed_during_a_move_is_completed_by_the_next_one(lab, leaving, task):
     """Whatever the hosts have done by then or do afterwards: no address is on two hosts, and connections work."""
@@ -208,6 +209,47 @@ def test_a_run_that_was_killed_during_a_move_is_completed_by_the_next_one(lab, l
     leaving.play(*hosts)
     expect_move(watch, macs(plan), leaving.ways(before, former, new))
     again = leaving.play(*hosts).changed
+    assert {node: again[node] for node in NODES} == dict.fromkeys(NODES, 0)
+
+
+def test_a_run_whose_limit_leaves_out_the_host_of_an_address_changes_nothing(lab, leaving):
+    leaving.play("node1", "node3")
+    before, plan = egress_holders(lab)
+    state, watch = lab.dump(), leaving.watch(*NODES)
+    words = (*assignable(leaving.inventories, "node1", "node2"), "--limit", "node1,node2,localhost")
+    refused = lab.play("networks.yml", *words, manifests=leaving.manifests, success=False)
+    assert "the limit of this run leaves out node3, and addresses move" in re.sub(r"\s+", " ", refused.output)
+    assert egress_holders(lab) == (before, plan)
+    assert lab.dump() == state
+    expect_move(watch, macs(plan), {address: (node,) for address, node in before.items()})
+
+
+# Nothing below the directory of the plan can be written, so that a host can take no step.
+PROTECT = "mount --bind /var/lib/heddle /var/lib/heddle && mount -o remount,bind,ro /var/lib/heddle"
+
+
+def test_an_address_stays_on_a_host_that_cannot_give_it_up_until_the_next_run(lab, leaving):
+    """It is on no other host, all other networks and hosts go on, and the next run moves it."""
+    # The state database is on node1, so another host has the addresses before.
+    leaving.play("node1", "node3")
+    before, plan = egress_holders(lab)
+    assert "node3" in before.values()
+    watch = leaving.watch(*NODES)
+    lab.ssh("node3", PROTECT)
+    try:
+        run = leaving.play("node1", "node2", success=False)
+    finally:
+        lab.ssh("node3", "umount", "--lazy", "/var/lib/heddle")
+    output = re.sub(r"\s+", " ", run.output)
+    assert "node3 has not given up" in output
+    assert "run this playbook once more; it completes" in output
+    assert not run.unreachable
+    assert egress_holders(lab)[0] == before
+    expect_move(watch, macs(plan), {address: (node,) for address, node in before.items()})
+    watch = leaving.watch(*NODES)
+    leaving.play("node1", "node2")
+    expect_move(watch, macs(plan), leaving.ways(before, "node3", "node2"))
+    again = leaving.play("node1", "node2").changed
     assert {node: again[node] for node in NODES} == dict.fromkeys(NODES, 0)
 
 
