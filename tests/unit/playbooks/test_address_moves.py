@@ -69,6 +69,22 @@ def test_an_address_that_was_not_given_up_is_taken_by_no_host_and_all_else_goes_
     assert WAITING in run.output
 
 
+def test_an_address_that_other_endpoints_would_move_is_kept_as_well(networks):
+    """Workloads became ready or not in the run, so that a Service has other endpoints."""
+    endpoints = {
+        **RESULTS["readiness"], "plan": "endpoints", "digest": "e", "host_plans": {}, "pending": list(NODES),
+        "moved_addresses": {FIRST: "node2", SECOND: "node1"},
+    }  # fmt: skip
+    admitted = {**RESULTS["resource"], "moved_addresses": {}}
+    run = networks({**BROKEN, "resource": admitted, "readiness": endpoints})
+    assert run.code == 2, run.output
+    assert [one["document"] for one in run.of("zone")] == ["first plan"] * 3 + ["second plan"] * 3
+    assert [one["moved"] for one in run.of("zone", "claim")] == [{SECOND: "node1"}] * 3
+    # That of the plan which hosts have in the end.
+    assert [one["digest"] for one in run.of("readiness")] == ["a", "b"]
+    assert WAITING in run.output
+
+
 def test_a_host_that_failed_before_in_the_run_and_answers_keeps_its_addresses(networks):
     run = networks({"chassis_info node2": {"failed": True, "msg": "no facts"}})
     assert run.code == 2, run.output
