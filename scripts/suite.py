@@ -26,7 +26,10 @@ MOLECULE = [str(BIN / "molecule")]
 NOTEBOOKS = [sys.executable, "-m", "scripts.report"]
 WALKTHROUGHS = [sys.executable, "-m", "scripts.walkthroughs"]
 SECOND = "second"
-SECOND_LAB = ("test_localnet.py", "test_playbooks.py", "test_provider.py", "test_state.py", "test_virtual_machine.py")
+SECOND_LAB = (
+    "test_localnet.py", "test_playbooks.py", "test_provider.py", "test_state.py", "test_virtual_machine.py",
+    "test_virtual_machine_service.py",
+)  # fmt: skip
 # Before the first installation, in the second lab.
 EMPTY_LAB = "test_uninstall.py"
 VERIFY_RESULT = "test_verify_result.py"
