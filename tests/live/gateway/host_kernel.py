@@ -94,6 +94,9 @@ class HostKernel:
     def _packet(self, device: str, packet: Packet) -> None:
         if device == BRIDGE and packet.target_mac != MAC:
             return
+        # A martian source: no other interface receives what the host itself has sent (Linux, fib_validate_source).
+        if packet.source == NODE[4]:
+            return
         reply = self._replies.get(_ends(packet))
         if reply:
             self._forward(_with_ends(packet, reply), 0)

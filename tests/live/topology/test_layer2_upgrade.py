@@ -39,6 +39,8 @@ TRANSIT_MAC = "0a:58:cb:cb:00:01"
 GATEWAY_MAC = {number: f"0a:58:64:41:00:{number + 1:02x}" for number in (1, 2, 3)}
 JOIN = {number: {4: f"100.65.0.{number + 1}", 6: f"fd99::{number + 1}"} for number in (1, 2, 3)}
 OUTWARD, TO_HOST = {4: "169.254.0.11", 6: "fd69::b"}, {4: "169.254.0.12", 6: "fd69::c"}
+# What Services see of processes of a node.
+PROCESSES = {4: "169.254.0.2", 6: "fd69::2"}
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 FAMILIES = (4, 6)
 
@@ -356,5 +358,8 @@ def test_legacy_topology_alone(cluster):
             }[cluster.mode]  # fmt: skip
             assert {out for out, _ in outside} == {place}, outside
             assert re.search(rf"src={source[number]}\b", outside[-1][1]), outside
+            # Processes of the node use Services by the provider bridge in both modes.
+            answered = side.echo(SWITCH, port(own), ends[own], (mac, PROCESSES[number]), number)
+            assert {out for out, _ in answered} == {f"breth1_red_net_node{here}"}, answered
     assert not northd_complaints(one)
     assert not northd_complaints(three)

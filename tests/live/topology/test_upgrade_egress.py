@@ -32,6 +32,10 @@ from tests.pipeline import labelled, layer2, namespace, workload
 __all__ = ["cluster"]
 EGRESS_IP = {4: "192.0.2.150", 6: "2001:db8::150"}
 EXTERNAL = {4: "198.51.100.7", 6: "2001:db8:99::7"}
+# On the provider network itself, to which a gateway router is connected.
+NEIGHBOUR = {4: "192.0.2.77", 6: "2001:db8::77"}
+# Of replies, by a rule of the switch.
+REPLY_MARK = 42
 BASE = namespace("red") + layer2("red", "net", "203.203.0.0/24", "2010:100:200::/60")
 NODE_OF = {"late": 1, "c": 3}
 # Each step changes the version of one node; both ways, mixed states with either node as the newer one are among them.
@@ -111,6 +115,23 @@ def check_leaving(cluster, plan: dict, host: int, families: tuple[int, ...], mar
         assert f"pkt.mark = {mark};" in text, (stage, name, number, text)
 
 
+def check_replies(cluster, families: tuple[int, ...]) -> None:
+    """Replies leave by the node of the workload, in local gateway mode through its management port."""
+    for name, number in product(NODE_OF, families):
+        here = NODE_OF[name]
+        side, target = cluster.sides[here], NEIGHBOUR[number]
+        mac, address = side.end_of(name, number)
+        is_new = f"trtos-{SWITCH}" in side.tunnel_keys()
+        datapath, inport = (ROUTER, f"trtos-{SWITCH}") if is_new else (f"GR_red_net_node{here}", f"rtos-{SWITCH}")
+        seen = side.packet(
+            datapath, inport,
+            f"eth.src == {mac} && eth.dst == {TRANSIT_MAC if is_new else GATEWAY_MAC[here]} && ip.ttl == 64 && "
+            f"pkt.mark == {REPLY_MARK} && ip{number}.src == {address} && ip{number}.dst == {target} && udp",
+        )  # fmt: skip
+        place = {"shared": f"breth1_red_net_node{here}", "local": f"k8s-red_net_node{here}"}[cluster.mode]
+        assert {out for out, _text in seen} == {place}, (datapath, number, seen)
+
+
 @pytest.mark.parametrize("host", [1, 3])
 def test_endpoints_leave_by_the_host_in_every_stage(cluster, host):
     for plan in plans(cluster, egress_service(f"node{host}")):
@@ -119,6 +140,7 @@ def test_endpoints_leave_by_the_host_in_every_stage(cluster, host):
         flows = [one for one in render_bridge_flows(plan, entry["host"]) if f"pkt_mark={entry['mark']:#x}" in one.match]
         assert all(any(address in one.actions for one in flows) for address in entry["addresses"])
         check_leaving(cluster, plan, host, FAMILIES, entry["mark"])
+        check_replies(cluster, FAMILIES)
 
 
 @pytest.mark.parametrize("host", [1, 3])
@@ -130,3 +152,4 @@ def test_workloads_leave_with_their_egress_ip_in_every_stage(cluster, host):
         [one] = entry["addresses"]
         assert (one["node"], entry["workloads"]) == (f"node{host}", {"red_net": ["red/c", "red/late"]})
         check_leaving(cluster, plan, host, (family(one["address"]),), entry["mark"])
+        check_replies(cluster, (family(one["address"]),))

@@ -108,12 +108,15 @@ def route(
 
 def policy(view: NodeNetwork, on: str, priority: int, match: str, nexthop: str) -> Row:
     """Policy that sends matching packets to a next hop."""
-    columns = {
-        "priority": priority,
-        "match": match,
-        "action": "reroute",
-        "nexthops": {nexthop},
-        "external_ids": view.external_ids(),
-    }
+    return _policy(view, on, priority, match, action="reroute", nexthops={nexthop})
+
+
+def allow(view: NodeNetwork, on: str, priority: int, match: str) -> Row:
+    """Policy that leaves matching packets to the routes."""
+    return _policy(view, on, priority, match, action="allow")
+
+
+def _policy(view: NodeNetwork, on: str, priority: int, match: str, **columns: object) -> Row:
+    columns = {"priority": priority, "match": match, **columns, "external_ids": view.external_ids()}
     key = f"{on} {priority} {match}"
     return Row("Logical_Router_Policy", key, columns, view.name, Parent(ROUTER, on, "policies"))

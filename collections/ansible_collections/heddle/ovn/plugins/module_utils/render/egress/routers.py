@@ -38,7 +38,7 @@ from ..common.egress_services import addresses_of_nodes
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import ROUTER, SWITCH, route
 from ..policy.policy_rows import address_set, address_set_name, object_ids
-from ..topology.layer2_legacy import has_transit_router
+from ..topology.layer2_legacy import has_transit_router, to_provider_networks
 from ..topology.layer2_transition import is_open
 
 ALLOW_PRIORITY, SERVICE_PRIORITY, REROUTE_PRIORITY, MARK_PRIORITY = 102, 101, 100, 95
@@ -108,7 +108,7 @@ class _EgressIps:
     def _exceptions(self, local: list[Leaving]) -> list[Row]:
         """What does not leave, and what is not the beginning of a connection."""
         view = self._view
-        rows = [self._allow(f"pkt.mark == {REPLY_MARK}", "ReplyMark")]
+        rows = [self._allow(f"pkt.mark == {REPLY_MARK}", "ReplyMark"), *self._replies_by_host()]
         for version in sorted({family(one.address) for one in local}):
             target = f"ip{version}.dst"
             rows += self._inside(version)
@@ -123,6 +123,22 @@ class _EgressIps:
             if shared and not view.is_default:
                 rows.append(self._allow(f"{served} && {target} == {{{', '.join(shared)}}}", "Services"))
         return rows
+
+    def _replies_by_host(self) -> list[Row]:
+        """In local gateway mode replies to the provider network leave through the node, as other packets do.
+
+        A gateway router on the switch is connected to that network, so that its route would win.
+        """
+        view = self._view
+        if not (self._on_switch and view.provider.is_local):
+            return []
+        return [
+            self._policy(
+                self._router, REPLY_PRIORITY, f"pkt.mark == {REPLY_MARK} && {match}", "ReplyByHost", action="reroute",
+                nexthops={hop},
+            )
+            for hop, match in to_provider_networks(view)
+        ]  # fmt: skip
 
     def _inside(self, version: int) -> list[Row]:
         view = self._view

@@ -10,15 +10,17 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 
-from ...common.addressing import family, plain
+from ...common.addressing import family, host_route, plain
 from ...common.naming import EXTERNAL_ID_NODE, TRANSIT_ROUTER, gateway_router, layer2_switch
 from ...types.ovsdb_row import Row
 from ..common.node_network import NodeNetwork
-from ..common.ovn_rows import peering, policy, route, router_port, switch_port
+from ..common.ovn_rows import allow, peering, policy, route, router_port, switch_port
 from ..gateway.external import render_external
 from ..gateway.routers import gateway_router_row, management_rows, outward_routes
 
 NODE_POLICY_PRIORITY = 99
+# Before what EgressIPs have.
+ANSWER_PRIORITY = 103
 
 
 def has_transit_router(view: NodeNetwork, node: str | None = None) -> bool:
@@ -98,13 +100,52 @@ def _external(view: NodeNetwork, name: str) -> list[Row]:
 
 
 def _local_gateway(view: NodeNetwork, name: str) -> list[Row]:
-    """Additions of local gateway mode: the node's subnet is reached through the node, joined routers directly."""
+    """Additions of local gateway mode: the node's subnet is reached through the node, joined routers directly.
+
+    So is the address by which the node's processes use Services: the route to its subnet, a /17 of IPv4, has a shorter
+    prefix than the source route of most networks, which led answers to the management port.
+    """
     rows = [row for remote in view.remotes for row in join_host_routes(view, name, remote)]
+    dummies = {family(address): address for address in view.masquerade(view.DUMMY_NEXT_HOP)}
+    rows += [
+        route(view, name, host_route(host), dummies[family(host)], output_port=f"rtoe-{name}")
+        for host in view.masquerade(view.HOST_MASQUERADE)
+    ]
+    rows += [policy(view, name, NODE_POLICY_PRIORITY, match, hop) for hop, match in to_provider_networks(view)]
+    return rows + _answers(view, name)
+
+
+def _answers(view: NodeNetwork, name: str) -> list[Row]:
+    """Answers of connections that came in by the provider bridge leave by it, and not through the node.
+
+    The gateway router has translated these connections to its own address (`lb_force_snat_ip`), so answers have the
+    state of their connection when its policies are evaluated (OVN, `northd.c`, lr_in_unsnat). Those of connections that
+    came through the management port have none.
+    """
+    rows = []
+    for version in view.network["families"]:
+        sources = [one for one in view.subnets() if family(one) == version]
+        own = next((one for one in view.provider.addresses if family(one) == version), None)
+        hop = view.provider.next_hop(version)
+        inside = [*view.network["subnets"], *view.network["join_subnets"], *view.masquerade_subnets()]
+        near = [one for one in inside if family(one) == version]
+        near += [str(ipaddress.ip_interface(own).network)] if own else []
+        for source in sources:
+            match = f"ct.trk && ct.rpl && ip{version}.src == {source}"
+            rows.append(allow(view, name, ANSWER_PRIORITY + 1, f"{match} && ip{version}.dst == {{{', '.join(near)}}}"))
+            if hop:
+                rows.append(policy(view, name, ANSWER_PRIORITY, match, hop))
+    return rows
+
+
+def to_provider_networks(view: NodeNetwork) -> list[tuple[str, str]]:
+    """Return the node's address in the network and the match of packets from its workloads to a provider network."""
+    found = []
     for address in view.management_addresses():
         version = family(address)
         own = next((item for item in view.provider.addresses if family(item) == version), None)
         for subnet in view.subnets():
             if own and family(subnet) == version:
-                match = f"ip{version}.dst == {ipaddress.ip_interface(own).network} && ip{version}.src == {subnet}"
-                rows.append(policy(view, name, NODE_POLICY_PRIORITY, match, address))
-    return rows
+                provider = ipaddress.ip_interface(own).network
+                found.append((address, f"ip{version}.dst == {provider} && ip{version}.src == {subnet}"))
+    return found
