@@ -13,8 +13,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import nth_address, plain
-from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import held_load_balancer_addresses
+from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import nth_address, subnet_of
+from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances import (
+    held_load_balancer_addresses,
+    node_port_addresses,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import (
     render_host_network,
@@ -31,10 +34,11 @@ _HOST_MASQUERADE = 2  # NodeNetwork.HOST_MASQUERADE
 class HostKernel:
     """Translates and forwards what OVN hands to node1, for UDP; call `step` until what a test waits for is there.
 
-    `gateways` has the MAC address of the router behind each management port.
+    `gateways` has the MAC address of the router behind each management port. `has_marks` False: as the provider bridge
+    of a userspace datapath sees what the kernel sends.
     """
 
-    def __init__(self, machine, plan: dict, gateways: dict[str, str]) -> None:
+    def __init__(self, machine, plan: dict, gateways: dict[str, str], *, has_marks: bool = True) -> None:
         self._machine, self._plan, self._gateways = machine, plan, gateways
         firewall = render_firewall(plan, "node1", with_prober=False)
         self._maps = {one.name: dict(element.split(" : ") for element in one.elements) for one in firewall.maps}
@@ -45,21 +49,24 @@ class HostKernel:
         # Table, destination, interface and next hop, the longest prefixes first.
         routes = [(one.vrf, one.to, one.device, one.via) for one in host.routes if one.kind == "unicast"]
         routes += [(tables.get(one.device, ""), one.address, one.device, "") for one in host.addresses]
+        nics = plan["nodes"]["node1"].get("other_addresses", {})
+        # VRFs have copies of the main table's routes.
+        vrfs = ["", *(vrf.name for vrf in host.vrfs)]
+        routes += [(vrf, subnet_of(one), nic, "") for vrf in vrfs for nic in nics for one in nics[nic]]
         found = [(table, ip_network(to, strict=False), device, via) for table, to, device, via in routes]
         self._routes = sorted(found, key=lambda one: -one[1].prefixlen)
         self._neighbours = {one.address: one.mac for one in host.neighbours}
         ports = (row for row in render_management_ports(plan, "node1") if row.table == "Interface")
         self._macs = {BRIDGE: MAC} | {row.key: row.columns["mac"] for row in ports}
+        self._has_marks = has_marks
         self._is_local = plan["nodes"]["node1"]["gateway"]["mode"] == "local"
         self._seen = dict.fromkeys([BRIDGE, *gateways], 0)
-        nics = plan["nodes"]["node1"].get("other_addresses", {}).values()
-        self._own = {
-            *NODE.values(), *held_load_balancer_addresses(plan, "node1"), *(plain(one) for nic in nics for one in nic)
-        }  # fmt: skip
+        self._own = {*node_port_addresses(plan, "node1"), *held_load_balancer_addresses(plan, "node1")}
         # What the reply to a connection looks like to the sender, by the reply as it arrives.
         self._replies: dict[tuple, tuple] = {}
-        # Packets that were for the host itself.
+        # Packets that were for the host itself, and what it sent by each other NIC.
         self.delivered: list[Packet] = []
+        self.sent: dict[str, list[Packet]] = {nic: [] for nic in nics}
 
     def step(self) -> bool:
         """Handle all packets that came since; always true."""
@@ -79,13 +86,18 @@ class HostKernel:
         ends = self._replies.get(_ends(answer))
         self._forward(_with_ends(answer, ends) if ends else answer, 0)
 
-    def send(self, target: str, port: int, payload: bytes, source_port: int = 4000) -> None:
+    def receive(self, nic: str, packet: Packet) -> None:
+        """Let a packet come in by another NIC."""
+        self._packet(nic, packet)
+
+    def send(self, target: str, port: int, payload: bytes, source_port: int = 4000, source: str = "") -> None:
         """Let a process of the host send to a Service: `services-output` and `service-mark-output`."""
         version = 6 if ":" in target else 4
         key = f"{target} . udp . {port}"
+        mark = int(self._maps[f"service-marks-v{version}"][key], 16)
         address, translated = self._maps[f"service-targets-v{version}"][key].split(" . ")
-        packet = Packet("", "", NODE[version], address, UDP, source_port, int(translated), payload=payload)
-        self._forward(packet, int(self._maps[f"service-marks-v{version}"][key], 16))
+        packet = Packet("", "", source or NODE[version], target, UDP, source_port, port, payload=payload)
+        self._translated(packet, replace(packet, target=address, target_port=int(translated)), mark)
 
     def _question(self, question: Question) -> None:
         if question.asked in held_load_balancer_addresses(self._plan, "node1"):
@@ -107,11 +119,18 @@ class HostKernel:
         names = [f"received-service-targets-v{version}"]
         if device == BRIDGE:
             names.insert(0, f"local-service-targets-v{version}")
+        elif device in self.sent:
+            names.insert(0, f"nic-service-targets-v{version}")
         wanted = next((self._maps[name][key] for name in names if key in self._maps.get(name, {})), "")
         translated = packet
         if wanted:
             address, port = wanted.split(" . ")
             translated = replace(packet, target=address, target_port=int(port))
+        self._translated(packet, translated, mark)
+
+    def _translated(self, packet: Packet, translated: Packet, mark: int) -> None:
+        """Deliver or forward a packet after its destination was translated, and remember what its reply looks like."""
+        version = 6 if ":" in packet.target else 4
         is_own = translated.target in self._own
         if not is_own:
             outward, _mac = self._route(translated.target, mark)
@@ -137,10 +156,16 @@ class HostKernel:
         return packet.source if source in ip_network(masquerade) else nth_address(masquerade, _HOST_MASQUERADE)
 
     def _forward(self, packet: Packet, mark: int) -> None:
+        if packet.target in self._own:
+            self.delivered.append(packet)
+            return
         device, mac = self._route(packet.target, mark)
+        if device in self.sent:
+            self.sent[device].append(packet)
+            return
         frame = replace(packet, source_mac=self._macs[device], target_mac=mac).encode()
         if device == BRIDGE:
-            self._machine.send_as_host(frame, mark)
+            self._machine.send_as_host(frame, mark if self._has_marks else 0)
         else:
             self._machine.receive(device, frame)
 
@@ -151,18 +176,20 @@ class HostKernel:
         for table in [*(one.vrf for one in rules), ""]:
             for name, subnet, device, via in self._routes:
                 if name == table and address in subnet:
+                    if device in self.sent:
+                        return device, ""
                     beyond = self._neighbours.get(via or target, NEXT_HOP_MAC)
                     return device, beyond if device == BRIDGE else self._gateways[device]
         return BRIDGE, NEXT_HOP_MAC
 
 
-def kernel_of(machine, zone, names: Iterable[str]) -> HostKernel:
+def kernel_of(machine, zone, names: Iterable[str], *, has_marks: bool = True) -> HostKernel:
     """The kernel of node1, which leads to the networks of some namespaces, each by its management port."""
     gateways = {
         f"ovn-k8s-mp{zone.plan['networks'][interface(zone, name, 'a')['network']]['id']}": gateway_mac(zone, name)
         for name in names
     }
-    return HostKernel(machine, zone.plan, gateways)
+    return HostKernel(machine, zone.plan, gateways, has_marks=has_marks)
 
 
 def _ends(packet: Packet) -> tuple:

@@ -19,7 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.health.health_che
 from ansible_collections.heddle.ovn.plugins.module_utils.render.services.health_checks import render_health_checks
 from ansible_collections.heddle.ovn.plugins.module_utils.types.health_check import HealthCheck
 from lab.ports import free
-from tests.pipeline import layer2, namespace, plan_of, with_gateways, workload
+from tests.pipeline import layer2, namespace, plan_of, with_gateways, with_nics, workload
 
 POOL = """---
 apiVersion: heddle.dev/v1
@@ -36,11 +36,11 @@ spec: {type: LoadBalancer, externalTrafficPolicy: POLICY, selector: {app: web}, 
 """
 
 
-def checks(policy: str, node: str) -> dict:
+def checks(policy: str, node: str, hosts: dict | None = None) -> dict:
     text = namespace("red") + layer2("red", "net", "10.0.0.0/24", "fd00:1::/64") + POOL
     for number, node_name in enumerate(("node1", "node1", "node2")):
         text += workload("red", f"w{number}", node_name).replace("namespace: red", "namespace: red, labels: {app: web}")
-    plan = plan_of(text + SERVICE.replace("POLICY", policy), hosts=with_gateways("shared"))
+    plan = plan_of(text + SERVICE.replace("POLICY", policy), hosts=hosts or with_gateways("shared"))
     return render_health_checks(plan, node)
 
 
@@ -50,6 +50,14 @@ def test_each_node_answers_with_its_own_endpoints() -> None:
         assert len({port for _address, port in found}) == 1
         assert {*found.values()} == {HealthCheck("red", "web", count)}
     assert checks("Cluster", "node1") == {}
+
+
+def test_all_addresses_of_a_node_answer() -> None:
+    hosts = with_nics(with_gateways("shared"))
+    hosts["node1"]["gateway"]["addresses"].append("198.51.100.11/24")
+    by_provider = {"192.0.2.11", "198.51.100.11", "2001:db8::b"}
+    own = by_provider | {"203.0.113.11", "2001:db8:3::b", "10.244.0.2", "fd00:10:244::2"}
+    assert {address for address, _port in checks("Local", "node1", hosts)} >= own
 
 
 @pytest.mark.parametrize("state", ["ready: false, serving: true, terminating: true", "ready: false"])

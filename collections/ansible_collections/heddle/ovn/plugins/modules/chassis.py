@@ -72,6 +72,7 @@ kernel_lacks:
 other_addresses:
   description:
     - Addresses with prefix length on NICs that no bridge of Heddle has, by NIC.
+    - Node ports of Services are at these addresses, and clients reach them by these NICs.
     - EgressIPs may be in their subnets, address pools may not.
   returned: success
   type: dict

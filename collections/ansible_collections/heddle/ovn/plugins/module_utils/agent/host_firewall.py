@@ -15,6 +15,7 @@ from ..render.host.egress_service_rules import CHAIN as EGRESS_SERVICES
 from ..render.host.firewall import render_firewall
 from ..types.nftables_ruleset import Firewall
 from .health.health_prober_cgroup import CGROUPS, cgroup_number
+from .nic_forwarding import nic_forwarding
 
 
 def apply_firewall(
@@ -37,15 +38,20 @@ def apply_firewall(
     provider = provider_of(plan["nodes"][node])
     prober = provider.prober if provider else ""
     present = bool(prober) and cgroup_number(prober, cgroups) is not None
+    routing = nic_forwarding(plan, node).routing
     try:
-        wanted = with_earlier_translations(render_firewall(plan, node, with_prober=present), before, node)
+        wanted = with_earlier_translations(
+            render_firewall(plan, node, with_prober=present, routing=routing), before, node
+        )
         outcome = reconcile_firewall(wanted, write=write, run=run)
     except FirewallError:
         # It may have been removed between the two.
         if not present or cgroup_number(prober, cgroups) is not None:
             raise
         present = False
-        wanted = with_earlier_translations(render_firewall(plan, node, with_prober=False), before, node)
+        wanted = with_earlier_translations(
+            render_firewall(plan, node, with_prober=False, routing=routing), before, node
+        )
         outcome = reconcile_firewall(wanted, write=write, run=run)
     return outcome + Outcome(notes=() if present or not prober else (_missing(prober),))
 

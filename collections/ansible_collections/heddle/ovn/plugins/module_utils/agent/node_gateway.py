@@ -41,6 +41,7 @@ from .context import NodeContext
 from .host_firewall import apply_firewall
 from .internal_ports import await_internal_ports, internal_ports
 from .module_runner import UserError, connected, known_node
+from .nic_forwarding import nic_forwarding
 from .topology import apply_rows
 from .workloads import integration_bridge, uses_userspace
 
@@ -59,6 +60,8 @@ def apply_gateway(context: NodeContext, plan: dict) -> Outcome:
         outcome += ports + _host_network(plan, node, _owner(plan), write=write, absent=absent)
         outcome += _recorded_flows(context, plan)
         outcome += apply_firewall(plan, node, write=write)
+        if write:
+            nic_forwarding(plan, node).end()
     if write:
         outcome += announcements.announce_noted(plan, node)
         note_applied(plan)
@@ -179,9 +182,15 @@ def _host_network(
             f"egress address {address}: this host has no NIC {nic}; run heddle.ovn.networks, which assigns it anew"
             for nic, address in missing.items()
         ]
+        outcome, forwarding = Outcome(), nic_forwarding(plan, node)
+        if write:
+            forwarding.begin()
+        if write and forwarding.begins:
+            # Its notes come with the whole of it, which is applied afterwards.
+            outcome += Outcome(apply_firewall(plan, node, write=write).changes)
+        desired = forwarding.wanted(without_nics(desired, {*missing, *forwarding.missing}))
         planned = partial(announcements.note_new, plan, node)
-        desired = without_nics(desired, missing)
-        outcome = reconcile_host_network(desired, owner=owner, write=write, absent=absent, planned=planned)
+        outcome += reconcile_host_network(desired, owner=owner, write=write, absent=absent, planned=planned)
         return outcome + Outcome(notes=tuple(notes))
     if write:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")

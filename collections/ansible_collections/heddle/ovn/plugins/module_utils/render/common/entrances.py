@@ -6,12 +6,14 @@ Shared by load balancers, flows of the provider bridge, and the host's firewall.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 
 from ...common.addressing import family, is_within, network_of, plain
+from ...common.naming import DEFAULT_NETWORK
 from .egress_ips import held_addresses as held_egress_addresses
-from .node_network import NodeNetwork
+from .node_network import NodeNetwork, is_on
+from .provider import provider_of
 
 NODE_PORT, EXTERNAL, LOAD_BALANCER = "node port", "external address", "load balancer"
 
@@ -52,7 +54,7 @@ def is_open_to_nodes(view: NodeNetwork, entrance: Entrance) -> bool:
 
 
 def entrances(view: NodeNetwork) -> list[Entrance]:
-    """Return all entrances to Services of a network on the node; none without a provider network."""
+    """Return the entrances by the provider network to Services of a network; none without a provider network."""
     return [one for name in view.services for one in entrances_of(view, name)]
 
 
@@ -86,6 +88,45 @@ def entrances_of(view: NodeNetwork, name: str) -> list[Entrance]:
     return found
 
 
+def further_entrances(view: NodeNetwork) -> list[Entrance]:
+    """Return the node ports at the node's other addresses: tunnel endpoints, other NICs, the management port.
+
+    The provider network does not lead to these. Packets to them pass the host's kernel in both gateway modes.
+    """
+    if not view.provider:
+        return []
+    own = own_addresses(view)
+    further = [one for one in node_port_addresses(view.plan, view.node) if one not in own]
+    return [
+        replace(entrance, address=address)
+        for entrance in (entrances(view) if further else ())
+        if entrance.kind == NODE_PORT and entrance.address == view.provider.address(entrance.version)
+        for address in further
+        if family(address) == entrance.version
+    ]
+
+
+def node_port_addresses(plan: dict, node: str) -> list[str]:
+    """Return the addresses at which a node has node ports and health checks, those of the provider network first.
+
+    All that a run knows, and the host's own in the default network. None without a provider network.
+    """
+    described = plan["nodes"][node]
+    provider = provider_of(described)
+    if provider is None:
+        return []
+    found = [*provider.addresses, *known_addresses(described)]
+    if is_on(plan["networks"][DEFAULT_NETWORK], node):
+        found += NodeNetwork(plan, DEFAULT_NETWORK, node, []).management_addresses()
+    return list(dict.fromkeys(map(plain, found)))
+
+
+def known_addresses(described: dict) -> list[str]:
+    """Return the addresses of a node of the plan besides those on its provider bridge."""
+    others = (one for addresses in described.get("other_addresses", {}).values() for one in addresses)
+    return [*described["addresses"], *described["encap_ips"], *others]
+
+
 def endpoints_beyond(view: NodeNetwork) -> set[str]:
     """Return the endpoints beyond the network, as EndpointSlices list them, of Services that have entrances."""
     if not view.provider:
@@ -107,9 +148,7 @@ def own_addresses(view: NodeNetwork) -> set[str]:
 
 def node_addresses(view: NodeNetwork) -> set[str]:
     """Return all addresses of the node that a run knows, at which its processes may be endpoints."""
-    node = view.plan["nodes"][view.node]
-    others = (one for addresses in node.get("other_addresses", {}).values() for one in addresses)
-    return own_addresses(view) | {plain(one) for one in (*node["addresses"], *node["encap_ips"], *others)}
+    return own_addresses(view) | set(map(plain, known_addresses(view.plan["nodes"][view.node])))
 
 
 def process_of_node(view: NodeNetwork, entrance: Entrance) -> tuple[str, int] | None:
@@ -135,6 +174,16 @@ def local_port(entrance: Entrance) -> int:
     0 where it has none: in a plan that an earlier release has written, without node ports.
     """
     return entrance.port.get("node_port") or entrance.port.get("local_port", 0)
+
+
+def has_local_by_host(view: NodeNetwork) -> bool:
+    """Return whether the gateway router answers clients of other NICs, which it sees with their own addresses.
+
+    In shared gateway mode, to Services with the external traffic policy Local (`gateway/service_flows.py`).
+    """
+    if view.provider is None or view.provider.is_local or not node_addresses(view) - own_addresses(view):
+        return False
+    return any(one.is_local and local_port(one) for one in entrances(view))
 
 
 def held_load_balancer_addresses(plan: dict, node: str) -> list[str]:

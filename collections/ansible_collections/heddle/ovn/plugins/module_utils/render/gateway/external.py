@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...common.addressing import family, host_route, mac_of_address, plain
 from ...common.naming import PHYSICAL_NETWORK, external_localnet_port, external_switch, gateway_router
 from ...types.ovsdb_row import Parent, Row
-from ..common.entrances import endpoints_beyond
+from ..common.entrances import endpoints_beyond, has_local_by_host
 from ..common.node_network import NodeNetwork
 from ..common.ovn_rows import ROUTER, route, router_port, switch, switch_port, vlan_columns
 from ..common.provider import Provider
@@ -84,8 +84,10 @@ def _routes(view: NodeNetwork, provider: Provider, name: str, port: str) -> list
     dummies = {family(address): address for address in view.masquerade(view.DUMMY_NEXT_HOP)}
     for subnet in view.masquerade_subnets():
         rows.append(route(view, name, subnet, dummies[family(subnet)], output_port=port, external_ids=ids))
+    # Without a default gateway there, answers that go by the host to other NICs need a way to the bridge all the same.
+    through_host = dummies if has_local_by_host(view) else {}
     for version in view.network["families"]:
-        nexthop = provider.next_hop(version)
+        nexthop = provider.next_hop(version) or through_host.get(version)
         if nexthop:
             rows.append(route(view, name, DEFAULT_ROUTES[version], nexthop, output_port=port))
     return rows

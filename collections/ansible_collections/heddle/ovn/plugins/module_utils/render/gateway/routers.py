@@ -100,19 +100,21 @@ def management_rows(view: NodeNetwork, switch: str, on: str, inward_port: str) -
 
 
 def _host_addresses(view: NodeNetwork) -> list[str]:
-    """Return the addresses routed to the node: all of them, in user-defined networks the first of each family.
+    """Return the addresses routed to the node: all of them, in user-defined networks those on the provider network.
 
-    A Layer3 network adds the addresses that its own gateway router is masqueraded as (ovn-kubernetes, policies 1004).
+    A gateway router has the latter as well, and drops what is for them. Without any of a family it is the first one
+    elsewhere. ovn-kubernetes has the first of each family only in user-defined networks (policies 1004). A Layer3
+    network adds the addresses that its own gateway router is masqueraded as.
     """
     addresses = list(view.plan["nodes"][view.node]["addresses"])
-    if view.provider:
-        own = [plain(address) for address in view.provider.addresses]
-        addresses = own + [address for address in addresses if plain(address) not in own]
+    by_provider = [plain(address) for address in view.provider.addresses] if view.provider else []
+    others = [address for address in addresses if plain(address) not in by_provider]
     if view.is_default:
-        return addresses
-    first = [next((item for item in addresses if family(item) == version), None) for version in (4, 6)]
+        return by_provider + others
+    missing = {4, 6} - set(map(family, by_provider))
+    first = [next((item for item in others if family(item) == version), None) for version in sorted(missing)]
     own = view.masquerade_addresses(0) if view.network["topology"] == "Layer3" else []
-    return [address for address in first if address] + own
+    return by_provider + [address for address in first if address] + own
 
 
 def _management_snat(view: NodeNetwork, on: str, subnet: str, inward_port: str, mac: str) -> Row:

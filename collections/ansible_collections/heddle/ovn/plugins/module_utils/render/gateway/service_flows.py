@@ -11,7 +11,9 @@ come in through it, too (`render/host/service_rules.py`). So they do in both mod
 endpoint.
 
 Packets of the host and of other networks' gateway routers to an address that this host has go through the host's
-kernel, which translates them to the cluster IP and marks them with the network.
+kernel, which translates them to the cluster IP and marks them with the network. So does what comes in by another NIC of
+the host; with the external traffic policy Local it keeps its source address, and has an address of its own here
+(`_local_by_host`).
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ from ..common.entrances import (
     Entrance,
     endpoints_beyond,
     entrances,
+    further_entrances,
     held_load_balancer_addresses,
     is_open_to_nodes,
+    local_port,
     node_addresses,
     own_addresses,
     process_of_node,
@@ -74,9 +78,13 @@ def render_services(bridge: Bridge) -> None:
             if is_held or entrance.kind == EXTERNAL:
                 _routers_to_host(bridge, entrance)
                 has_answers = True
+        for entrance in further_entrances(view):
+            _routers_to_host(bridge, entrance)
+            has_answers = True
         if own:
             _from_host(bridge, view, own)
         _to_processes(bridge, view)
+    _local_by_host(bridge, by_network)
     _too_big_by_node_port(bridge, by_network)
     if has_answers:
         _to_routers(bridge)
@@ -243,13 +251,34 @@ def _from_host(bridge: Bridge, view: NodeNetwork, own: list[Entrance]) -> None:
         bridge.add(2, 150, match, bridge.host_to_router[view.name], view.name)
 
 
+def _local_by_host(bridge: Bridge, own: dict[str, list[Entrance]]) -> None:
+    """From the host to the endpoints of this node, of what came in by another NIC, with the client's address; and back.
+
+    In local gateway mode it does not pass this bridge. The mark leads to the gateway router, fragments as well.
+    """
+    if bridge.provider.is_local:
+        return
+    found = [(view, one) for view in bridge.views for one in own[view.name] if one.is_local and local_port(one)]
+    for version in sorted({one.version for _view, one in found}):
+        address = bridge.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE, version)
+        from_router = f"dl_src={bridge.mac}{bridge.in_vlan},{_IP[version]}"
+        bridge.add(0, 500, f"in_port=LOCAL,{_IP[version]},{_TARGET[version]}={address}", "resubmit(,2)")
+        bridge.add(0, _ANSWER, f"{from_router},{_SOURCE[version]}={address}", "resubmit(,3)")
+        # What the host sends there and no Service is for: the default network's gateway router sends it on.
+        bridge.add(0, _NO_ANSWER, f"{from_router},{_TARGET[version]}={address}", "drop")
+        ports = {(view.name, one.protocol, local_port(one)) for view, one in found if one.version == version}
+        for name, protocol, port in sorted(ports) if bridge.provider.userspace_interfaces else ():
+            match = f"{_TRANSPORTS[protocol][version]},{_TARGET[version]}={address},tp_dst={port}"
+            bridge.add(2, 150, match, bridge.host_to_router[name], name)
+
+
 def _routers_to_host(bridge: Bridge, entrance: Entrance) -> None:
     """From all gateway routers of this node to an address that it accepts packets for.
 
-    That are load balancer addresses that this host has, and external addresses, which every node with the network
-    accepts: otherwise a router that leads an external address to this node would send such packets back with the node's
-    own address as source, which gateway routers have as well. The flows do not name the senders, so that their number
-    grows with Services and networks, and not with the product.
+    That are load balancer addresses that this host has, its node ports at other addresses, and external addresses,
+    which every node with the network accepts: otherwise a router that leads an external address to this node would send
+    such packets back with the node's own address as source, which gateway routers have as well. The flows do not name
+    the senders, so that their number grows with Services and networks, and not with the product.
     """
     version = entrance.version
     match = (

@@ -83,17 +83,19 @@ class EgressNics:
             for nic, version in pairs
         ]
 
-    def sysctls(self) -> list[Sysctl]:
-        """Return the settings by which replies get to the workloads.
+    def forwarding(self) -> set[str]:
+        """Return the NICs that forward IPv4, by which replies get to the workloads (`nic_forwarding.py`)."""
+        return {nic for address, nic, _egress in self.found if family(address) == 4}
 
-        IPv6 is forwarded by all devices, and has no reverse path filter. A strict one looks up the way back to where a
-        reply comes from; with the mark of connections to nodes that is the main table's way, as for the packets
-        themselves, whatever device of the host the node is reached by.
+    def sysctls(self) -> list[Sysctl]:
+        """Return the setting by which replies of nodes get to the workloads.
+
+        IPv6 has no reverse path filter. A strict one looks up the way back to where a reply comes from; with the mark
+        of connections to nodes that is the main table's way, as for the packets themselves, whatever device of the host
+        the node is reached by.
         """
-        if 4 not in self._versions():
-            return []
-        marked = [Sysctl("net/ipv4/conf/all/src_valid_mark", "1")] if self.is_local else []
-        return [*(Sysctl(f"net/ipv4/conf/{nic}/forwarding", "1") for nic in self.names()), *marked]
+        needed = self.is_local and 4 in self._versions()
+        return [Sysctl("net/ipv4/conf/all/src_valid_mark", "1")] if needed else []
 
     def chains(self) -> list[Chain]:
         """Return the chains that need the workloads and their addresses."""

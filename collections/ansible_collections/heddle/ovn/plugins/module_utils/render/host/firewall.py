@@ -7,6 +7,8 @@ document shows as iptables.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ...common.addressing import family, nth_address, plain
 from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE, management_interface
 from ...types.nftables_ruleset import USERSPACE_TABLE, Chain, Firewall, Set
@@ -17,6 +19,7 @@ from .egress_nics import egress_nics, render_filter
 from .egress_service_rules import render_egress_service_rules
 from .links_and_routes import render_gateway_vrfs
 from .mesh_gateway import gateway_views, render_gateway_rules
+from .nic_forwarding import matching, other_nics, render_nic_chains
 from .service_rules import forwarded, render_service_rules, untranslated
 
 _FAMILIES = {4: ("ip", "ipv4_addr"), 6: ("ip6", "ipv6_addr")}
@@ -26,10 +29,11 @@ _FIXED_MASQUERADES = {4: 29, 6: 125}
 _AFTER_SOURCE_NAT = "101"
 
 
-def render_firewall(plan: dict, node: str, *, with_prober: bool = True) -> Firewall:
+def render_firewall(plan: dict, node: str, *, with_prober: bool = True, routing: Collection[str] = ()) -> Firewall:
     """Return the node's table; nothing on a node without an uplink.
 
-    `with_prober` False leaves out the rule for the health prober, whose cgroup has to exist.
+    `with_prober` False leaves out the rule for the health prober, whose cgroup has to exist. `routing` are NICs that
+    others have made forward.
     """
     views = primary_views(plan, node)
     if not views:
@@ -42,7 +46,7 @@ def render_firewall(plan: dict, node: str, *, with_prober: bool = True) -> Firew
         chains += _local_gateway(default)
     service_chains, maps = render_service_rules(views)
     egress_chains, egress_sets, egress_maps = render_egress_service_rules(default)
-    chains += service_chains + egress_chains
+    chains += service_chains + render_nic_chains(views, routing) + egress_chains
     maps = [*maps, *egress_maps]
     sets = [Set(_locked(version), _FAMILIES[version][1], _locked_addresses(plan, node, version)) for version in (4, 6)]
     mesh_chains, mesh_sets = render_gateway_rules(gateway_views(plan, node), render_gateway_vrfs(plan, node))
@@ -107,9 +111,9 @@ def _isolation(view: NodeNetwork, *, with_prober: bool) -> Chain:
 def _north_south(views: list[NodeNetwork]) -> Chain:
     """The host forwards only replies to workloads, in local gateway mode, besides connections of its own.
 
-    Nor does it forward from the provider network to services: they are for hosts and workloads; nor from workloads of
-    the default network, which OVN has led to theirs before, and others are for other networks. What it has translated
-    to a service itself (`service_rules.py`) is excepted.
+    Nor does it forward from the provider network and other NICs to services: they are for hosts and workloads; nor from
+    workloads of the default network, which OVN has led to theirs before, and others are for other networks. What it has
+    translated to a service itself (`service_rules.py`) is excepted.
 
     Without this, an external host that sends to a workload's address by the host's MAC reaches it, even where the
     default network is locked, because the management port gives the packet the host's own address. ovn-kubernetes
@@ -122,17 +126,21 @@ def _north_south(views: list[NodeNetwork]) -> Chain:
 
 def _to_services(view: NodeNetwork) -> list[str]:
     rules = []
-    for services in view.settings["service_subnets"]:
+    # In shared mode the masquerade address for local services leads to gateway routers as well, without source ranges.
+    local = [] if view.provider.is_local else view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)
+    for services in [*view.settings["service_subnets"], *local]:
         version = family(services)
         word = _FAMILIES[version][0]
         asked = f'iifname "{view.provider.bridge}" {word} daddr {services}'
         # Without VRFs networks reach services across the bridge and back, under their masquerade addresses.
-        if not view.provider.vrf:
+        if not view.provider.vrf and services not in local:
             masquerades = [subnet for subnet in view.settings["masquerade_subnets"] if family(subnet) == version]
             rules += [f"{asked} {word} saddr {subnet} accept" for subnet in masquerades]
         rules.append(f"{asked} drop")
-        of_workloads = f'iifname "{management_interface(0)}" {word} daddr {services}'
-        rules += [f"{of_workloads} ct status dnat accept", f"{of_workloads} drop"]
+        others = [f'iifname "{management_interface(0)}"']
+        others += [matching("iifname", nics)] if (nics := other_nics(view)) else []
+        for place in others:
+            rules += [f"{place} {word} daddr {services} {action}" for action in ("ct status dnat accept", "drop")]
     return rules
 
 

@@ -40,6 +40,7 @@ from .egress_nics import egress_nics
 from .egress_service_rules import egress_service_routing
 from .mesh_gateway import gateway_views, unreachable_subnets
 from .network_rules import network_rules
+from .nic_forwarding import nic_sysctls
 from .vswitch import UNDERLAY_BRIDGE
 
 # The tables of neighbours that all network namespaces of a kernel share: how many entries stay without being collected,
@@ -110,6 +111,7 @@ def render_host_network(plan: dict, node: str) -> HostNetwork:
         sysctls=(
             *NEIGHBOUR_LIMITS,
             *_sysctls(managed, {version for view in views for version in view.network["families"]}, provider),
+            *nic_sysctls(views),
             *nics.sysctls(),
         ),
         link_tables=nics.names(),
@@ -199,14 +201,22 @@ def _main_routes(plan: dict, provider: Provider) -> list[HostRoute]:
         )
         for subnet in _masquerade_subnets(plan, provider)
     ]
-    return to_routers + _to_services(plan, provider, plan["settings"]["mtu"])
+    mtu, local = plan["settings"]["mtu"], _local_services(plan, provider)
+    return [*to_routers, *_to_services(plan, provider, mtu), *_to_services(plan, provider, mtu, only=local)]
+
+
+def _local_services(plan: dict, provider: Provider) -> list[str]:
+    """Return the masquerade address for local services, where it leads to gateway routers: in shared gateway mode."""
+    subnets = [] if provider.is_local else plan["settings"]["masquerade_subnets"]
+    return [host_route(nth_address(subnet, NodeNetwork.LOCAL_SERVICE_MASQUERADE)) for subnet in subnets]
 
 
 def _inward_routes(view: NodeNetwork) -> list[HostRoute]:
     """Routes into the network: everything outside the interface's own subnet is behind the network's router."""
     routes = []
     gateways = {family(interface): plain(interface) for interface in view.gateway_interfaces()}
-    beyond = [host_route(address) for address in view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)]
+    local = view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE) if view.provider.is_local else []
+    beyond = [host_route(address) for address in local]
     if view.network["topology"] == "Layer3":
         beyond += [subnet for subnet in view.network["subnets"] if subnet not in view.subnets()]
     for prefix in beyond:
@@ -226,7 +236,9 @@ def _vrf_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
 def _service_routes(view: NodeNetwork, provider: Provider) -> list[HostRoute]:
     """Routes out of a VRF to services, and into it to the network's masquerade addresses."""
     vrf, name, mtu = _vrf(view), view.name, view.outward_mtu
-    routes = [route for route in _to_services(view.plan, provider, mtu, vrf, name) if _has(view, route.to)]
+    found = _to_services(view.plan, provider, mtu, vrf, name)
+    found += _to_services(view.plan, provider, mtu, vrf, name, _local_services(view.plan, provider))
+    routes = [route for route in found if _has(view, route.to)]
     return routes + _masquerade_routes(view, vrf)
 
 

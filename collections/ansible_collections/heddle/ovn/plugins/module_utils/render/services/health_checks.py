@@ -5,19 +5,16 @@ from __future__ import annotations
 
 from ...common.addressing import family
 from ...types.health_check import HealthCheck
-from ..common.provider import provider_of
+from ..common.entrances import node_port_addresses
 
 
 def render_health_checks(plan: dict, node: str) -> dict[tuple[str, int], HealthCheck]:
-    """Return what a node answers by its own address and port; nothing on a node without a provider network.
+    """Return what a node answers by its own addresses and port; nothing on a node without a provider network.
 
     Every node answers, as in Kubernetes: one without an endpoint that packets must not come to it.
     """
-    provider = provider_of(plan["nodes"][node])
-    if provider is None:
-        return {}
     found: dict[tuple[str, int], HealthCheck] = {}
-    addresses = [text for text in map(provider.address, (4, 6)) if text]
+    addresses = node_port_addresses(plan, node)
     for services in plan.get("services", {}).values():
         for service, described in services.items():
             port = described.get("external", {}).get("health_check_port")

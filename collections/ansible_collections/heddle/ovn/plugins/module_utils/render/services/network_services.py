@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...common.addressing import family, network_of, nth_address
+from ...common.addressing import family, is_within, network_of, nth_address
 from ...common.naming import (
     EXTERNAL_ID_NETWORK,
     EXTERNAL_ID_ROLE,
@@ -28,7 +28,14 @@ from ...common.naming import (
     prefix,
 )
 from ...types.ovsdb_row import Parent, Row
-from ..common.entrances import NODE_PORT, Entrance, entrances_of, local_port, own_addresses
+from ..common.entrances import (
+    NODE_PORT,
+    Entrance,
+    entrances_of,
+    further_entrances,
+    local_port,
+    own_addresses,
+)
 from ..common.node_network import NodeNetwork, is_of_node
 from ..common.ovn_rows import LOAD_BALANCER_GROUP, ROUTER, SWITCH
 from .load_balancer_options import options_of, socket
@@ -45,10 +52,12 @@ def render_network_services(view: NodeNetwork) -> list[Row]:
     """Return the load balancers of a network's Services on this node, and the group of those alike on all nodes."""
     rows = []
     group = load_balancer_group(view.name)
+    # What a workload sends to an address of its network is for what has it there.
+    further = [one for one in further_entrances(view) if not is_within(one.address, view.network["subnets"])]
     if view.has_load_balancer_group:
         rows.append(Row(LOAD_BALANCER_GROUP, group, {"name": group}, view.name))
     for name, service in view.services.items():
-        balancing = _Balancing(view, name, service)
+        balancing = _Balancing(view, name, service, [one for one in further if one.service == name])
         for protocol in sorted({port["protocol"] for port in service["ports"]}):
             rows += balancing.rows(protocol)
     return rows
@@ -65,10 +74,13 @@ class _Part:
 
 
 class _Balancing:
-    """The load balancers of one Service on the node."""
+    """The load balancers of one Service on the node.
 
-    def __init__(self, view: NodeNetwork, name: str, service: dict) -> None:
-        self.view, self.name, self.service = view, name, service
+    `further` are the node ports that workloads of the network reach, and the provider network does not lead to.
+    """
+
+    def __init__(self, view: NodeNetwork, name: str, service: dict, further: list[Entrance]) -> None:
+        self.view, self.name, self.service, self._further = view, name, service, further
         self.entrances = entrances_of(view, name)
         self._router = Parent(ROUTER, gateway_router(view.name, view.node), "load_balancer")
 
@@ -102,7 +114,7 @@ class _Balancing:
     def _alike(self, protocol: str, part: _Part) -> list[Row]:
         """Return what the switch and the gateway router share."""
         shared = Parent(LOAD_BALANCER_GROUP, load_balancer_group(self.view.name), "load_balancer")
-        own = [one for one in part.entrances if one.kind == NODE_PORT]
+        own = self._with_further([one for one in part.entrances if one.kind == NODE_PORT])
         everywhere = [one for one in part.entrances if one.kind != NODE_PORT]
         vips = self._inner(part, self._all) | self._outer(everywhere, self._all)
         rows = [self._row(protocol, f"cluster{part.suffix}", shared, vips)]
@@ -114,8 +126,10 @@ class _Balancing:
     def _of_switch(self, protocol: str, part: _Part) -> Row:
         """Workloads of the network reach all endpoints by the external addresses, whatever the policy."""
         parent = Parent(SWITCH, self.view.workload_switch, "load_balancer")
-        vips = self._inner(part, self._internal) | self._outer(part.entrances, self._all)
-        vips |= self._through_host(part.entrances)
+        outer = self._with_further(part.entrances)
+        vips = self._inner(part, self._internal) | self._outer(outer, self._all)
+        if self.view.provider and self.view.provider.is_local:
+            vips |= self._through_host(part.entrances, self._of_node_targets)
         return self._row(protocol, f"node_switch_{self.view.node}", parent, vips)
 
     def _of_router(self, protocol: str, part: _Part) -> Row:
@@ -127,6 +141,8 @@ class _Balancing:
         if not local:
             return []
         vips = self._outer(local, self._routed_of_node)
+        if not self.view.provider.is_local:
+            vips |= self._through_host(local, self._routed_of_node)
         return [self._row(protocol, f"node_local_router_{self.view.node}", self._router, vips, keeps_source=True)]
 
     def _row(
@@ -161,16 +177,21 @@ class _Balancing:
         """Return what comes in from beyond the network with its targets."""
         return {socket(one.address, one.number): ",".join(targets(one.port, one.version)) for one in entrances}
 
-    def _through_host(self, entrances: list[Entrance]) -> dict[str, str]:
-        """Return by what address the host reaches the endpoints of this node in local gateway mode.
+    def _with_further(self, entrances: list[Entrance]) -> list[Entrance]:
+        """Return these with the node ports at other addresses of the node for the same ports."""
+        known = {(one.version, one.protocol, one.number) for one in entrances if one.kind == NODE_PORT}
+        return entrances + [one for one in self._further if (one.version, one.protocol, one.number) in known]
 
-        It keeps source addresses, as the external traffic policy Local has it (`render/host/service_rules.py`).
+    def _through_host(self, entrances: list[Entrance], targets: Targets) -> dict[str, str]:
+        """Return by what address the host reaches the endpoints of this node, of what it keeps the source address of.
+
+        That is the external traffic policy Local (`render/host/service_rules.py`): in local gateway mode over the
+        management port, in shared mode by the gateway router what came in by another NIC.
         """
-        local = [one for one in entrances if one.is_local and self.view.provider.is_local and local_port(one)]
+        local = [one for one in entrances if one.is_local and local_port(one)]
         addresses = {family(one): one for one in self.view.masquerade(NodeNetwork.LOCAL_SERVICE_MASQUERADE)}
         return {
-            socket(addresses[one.version], local_port(one)): ",".join(self._of_node_targets(one.port, one.version))
-            for one in local
+            socket(addresses[one.version], local_port(one)): ",".join(targets(one.port, one.version)) for one in local
         }
 
     @staticmethod
