@@ -50,10 +50,13 @@ def inner_router_options(view: NodeNetwork) -> dict:
     return {"ct-commit-all": "true"} if local else {}
 
 
-def outward_routes(view: NodeNetwork, on: str, gateways: list[str]) -> list[Row]:
+def outward_routes(
+    view: NodeNetwork, on: str, gateways: list[str], sources: list[str] | None = None
+) -> list[Row]:  # fmt: skip
     """Routes for external traffic of this node's workloads.
 
-    `on` is the router next to the workloads, `gateways` the gateway router's addresses there. In local gateway mode
+    `on` is the router next to the workloads, `gateways` the gateway router's addresses there, `sources` are prefixes
+    that cover the node's subnets, if not these. In local gateway mode
     the node itself is the next hop, in shared mode only for the shared services. A node without
     VRFs has no interface in the network; there the provider bridge forwards to those services.
     """
@@ -61,7 +64,7 @@ def outward_routes(view: NodeNetwork, on: str, gateways: list[str]) -> list[Row]
     nexthops = view.management_addresses() if local else gateways
     rows = [
         route(view, on, subnet, nexthop, source=True)
-        for subnet in view.subnets()
+        for subnet in sources or view.subnets()
         for nexthop in nexthops
         if family(nexthop) == family(subnet)
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 
-from ...common.addressing import family, host_route, plain
+from ...common.addressing import family, plain
 from ...common.naming import EXTERNAL_ID_NODE, TRANSIT_ROUTER, gateway_router, layer2_switch
 from ...types.ovsdb_row import Row
 from ..common.node_network import NodeNetwork
@@ -61,7 +61,7 @@ def render_gateway_routers(view: NodeNetwork) -> list[Row]:
         gateway_router_row(view),
         router_port(view, name, port, view.gateway_router_mac(), networks, options, **router_advertisement(view)),
         peering(view, on, f"stor-{on}", port, {"requested-tnl-key": gateway_tunnel_key(view)}),
-        *outward_routes(view, name, []),
+        *outward_routes(view, name, [], _sources(view)),
         *management_rows(view, on, name, port),
         *_external(view, name),
     ]
@@ -100,19 +100,24 @@ def _external(view: NodeNetwork, name: str) -> list[Row]:
 
 
 def _local_gateway(view: NodeNetwork, name: str) -> list[Row]:
-    """Additions of local gateway mode: the node's subnet is reached through the node, joined routers directly.
-
-    So is the address by which the node's processes use Services: the route to its subnet, a /17 of IPv4, has a shorter
-    prefix than the source route of most networks, which led answers to the management port.
-    """
+    """Additions of local gateway mode: the node's subnet is reached through the node, joined routers directly."""
     rows = [row for remote in view.remotes for row in join_host_routes(view, name, remote)]
-    dummies = {family(address): address for address in view.masquerade(view.DUMMY_NEXT_HOP)}
-    rows += [
-        route(view, name, host_route(host), dummies[family(host)], output_port=f"rtoe-{name}")
-        for host in view.masquerade(view.HOST_MASQUERADE)
-    ]
     rows += [policy(view, name, NODE_POLICY_PRIORITY, match, hop) for hop, match in to_provider_networks(view)]
     return rows + _answers(view, name)
+
+
+def _sources(view: NodeNetwork) -> list[str]:
+    """Return the prefixes of source routes: the node's subnets, or shorter ones around them.
+
+    Of routes by source and by destination the longer prefix wins (ovn-nb(5), "policy"). Those to masquerade addresses,
+    a /17 of IPv4, have to: Services see processes of the node and other networks with such addresses.
+    """
+    longest = {family(one): ipaddress.ip_network(one).prefixlen - 1 for one in view.masquerade_subnets()}
+    found = []
+    for subnet in map(ipaddress.ip_network, view.subnets()):
+        bits = min(subnet.prefixlen, longest.get(subnet.version, subnet.prefixlen))
+        found.append(str(subnet.supernet(new_prefix=bits)))
+    return found
 
 
 def _answers(view: NodeNetwork, name: str) -> list[Row]:
