@@ -77,6 +77,7 @@ from ansible import context
 from ansible.playbook.block import Block
 from ansible.plugins.callback.default import CallbackModule as DefaultCallback
 
+from ansible_collections.heddle.ovn.plugins.plugin_utils.import_cache import start
 from ansible_collections.heddle.ovn.plugins.plugin_utils.progress_display import LogDisplay, Screen, Stream, open_log
 from ansible_collections.heddle.ovn.plugins.plugin_utils.progress_record import Record
 from ansible_collections.heddle.ovn.plugins.plugin_utils.progress_text import (
@@ -124,6 +125,7 @@ class CallbackModule(DefaultCallback):
 
     def __init__(self) -> None:
         super().__init__()
+        start()
         self._record = Record()
         self._screen = Screen(self._display, self._line, 15)
         self._stream = Stream(None)

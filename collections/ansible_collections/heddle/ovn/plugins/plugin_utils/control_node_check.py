@@ -7,8 +7,6 @@ import gc
 
 from ansible.plugins.action import ActionBase
 
-from . import import_cache  # noqa: F401
-
 
 class ControlNodeCheck(ActionBase):
     """Calls `check`; a subclass has the arguments of its module, and what the message of a failure begins with."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from . import import_cache  # noqa: F401
+from .import_cache import start
 
 _PLUGINS = "ansible_collections.heddle.ovn.plugins"
 
@@ -19,6 +19,7 @@ def deferred(module: str, name: str) -> Callable:
     """Return a function that calls `name` of a module, which is named below the collection's plugins."""
 
     def call(*positional: object, **named: object) -> object:
+        start()
         return getattr(import_module(f"{_PLUGINS}.{module}"), name)(*positional, **named)
 
     return call

@@ -2,9 +2,10 @@
 """Lets Python store the byte code of this collection's Python modules on the control node.
 
 Ansible's loader of collections compiles each Python module whenever a process imports it, and each task is a process of
-its own (ansible-core 2.19, `_collection_finder.py`, `get_code`). Once this file has been imported, Python's own loader
-imports those below `plugins`, with byte code in `__pycache__` beside them where the user may write (PEP 3147), unless
-PYTHONDONTWRITEBYTECODE is set. Packages stay with Ansible's loader, which AnsiballZ needs for them.
+its own (ansible-core 2.19, `_collection_finder.py`, `get_code`). After `start`, Python's own loader imports those below
+`plugins`, with byte code in `__pycache__` beside them where the user may write (PEP 3147), unless
+PYTHONDONTWRITEBYTECODE is set. Packages stay with Ansible's loader, which AnsiballZ needs for them. Importing a plugin
+alone changes nothing about imports.
 """
 
 from __future__ import annotations
@@ -37,10 +38,9 @@ class PluginFinder(importlib.abc.MetaPathFinder):
         return None
 
 
-def _start() -> None:
-    # Python's own loader imports this file where the collection is on its path, as in unit tests.
-    if not isinstance(__loader__, importlib.machinery.SourceFileLoader):
+def start() -> None:
+    """Let Python's own loader import the collection's modules from now on, in this process."""
+    # It does so anyway where the collection is on its path, as in unit tests.
+    is_needed = not isinstance(__loader__, importlib.machinery.SourceFileLoader)
+    if is_needed and not any(isinstance(one, PluginFinder) for one in sys.meta_path):
         sys.meta_path.insert(0, PluginFinder())
-
-
-_start()

@@ -16,8 +16,6 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.heddle.ovn.plugins.module_utils.program.zipapp import source_version
 
-from . import import_cache  # noqa: F401
-
 PROGRAM = "/usr/local/sbin/heddle-host"
 # Read once, before Ansible starts a process for each host and task.
 VERSION = source_version()

@@ -22,7 +22,6 @@ try:
 except ImportError:
     HAS_RICH = False
 
-from . import import_cache  # noqa: F401
 from .progress_text import clean
 
 
