@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gateway
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.nic_forwarding import nic_forwarding
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.nic_forwarding import made_forward, nic_forwarding
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_firewall
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_host_network
@@ -105,6 +105,33 @@ def test_a_nic_that_others_made_forward_stays_so(host, name) -> None:
         host.run(plan)
         assert host.value() == "1"
         assert not host.guards(plan)
+
+
+def test_a_nic_that_was_closed_on_a_host_that_forwards_is_guarded_and_closed_again(host) -> None:
+    """The setting of all NICs is written to each of them once; that of one may be changed afterwards."""
+    host.write("all", "1")
+    host.run(plan_for(SERVICE))
+    assert host.value() == "1"
+    assert host.guards(plan_for(SERVICE))
+    host.run(plan_for())
+    assert host.value() == "0"
+
+
+def test_forwarding_ends_before_the_rules_go(host) -> None:
+    host.run(plan_for(SERVICE))
+    assert host.found(plan_for(SERVICE)).stop() == []
+    assert host.value() == "1"
+    assert host.found(plan_for()).stop() == ["eth3"]
+    assert host.value() == "0"
+
+
+def test_uninstallation_ends_what_heddle_has_begun(host, tmp_path) -> None:
+    host.run(plan_for(SERVICE))
+    assert made_forward(tmp_path / "sys", str(tmp_path / "run" / "forwarding")).stop() == ["eth3"]
+    assert host.value() == "0"
+    host.write("eth3", "1")
+    assert made_forward(tmp_path / "sys", str(tmp_path / "none")).stop() == []
+    assert host.value() == "1"
 
 
 def test_a_run_that_was_interrupted_is_continued(host) -> None:

@@ -8,6 +8,7 @@ round. So a NIC with the setting that the record does not have was made forward 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -20,7 +21,6 @@ from ..types.host_network import HostNetwork, Sysctl
 
 RECORD_FILE = "/run/heddle/forwarding"
 SETTINGS = Path("/proc/sys")
-_ALL = "net/ipv4/conf/all/forwarding"
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,10 @@ class NicForwarding:
 
     @property
     def routing(self) -> set[str]:
-        """Return the NICs that others have made forward."""
-        if self._read(_ALL) == "1":
-            return set(self.nics)
+        """Return the NICs that others have made forward.
+
+        `net.ipv4.ip_forward` alone says nothing of a NIC: its own setting may have been made 0 afterwards.
+        """
         return {nic for nic in self.nics - self.known if self._value(nic) == "1"}
 
     @property
@@ -52,10 +53,9 @@ class NicForwarding:
     def wanted(self, network: HostNetwork) -> HostNetwork:
         """Return what is desired of the host, with the end of forwarding on NICs that nothing needs it on any more."""
         needed = {one.name for one in network.sysctls}
-        ended = self.known - self.nics if self._read(_ALL) != "1" else frozenset()
         off = [
             Sysctl(forwarding_of(nic), "0")
-            for nic in sorted(ended)
+            for nic in sorted(self.known - self.nics)
             if self._value(nic) and forwarding_of(nic) not in needed
         ]
         return replace(network, sysctls=(*network.sysctls, *off))
@@ -63,6 +63,15 @@ class NicForwarding:
     def begin(self) -> None:
         """Note the NICs that Heddle makes forward."""
         self._note(self.known | (self.nics - self.routing))
+
+    def stop(self) -> list[str]:
+        """Stop forwarding on NICs that nothing needs it on any more; return these. The rules may go afterwards."""
+        ended = [nic for nic in sorted(self.known - self.nics) if self._value(nic) == "1"]
+        for nic in ended:
+            # A NIC may go at any moment.
+            with contextlib.suppress(OSError):
+                (self.settings / forwarding_of(nic)).write_text("0", encoding="ascii")
+        return ended
 
     def end(self) -> None:
         """Forget those that no longer do so, when settings and rules are as desired."""
@@ -89,6 +98,11 @@ def nic_forwarding(plan: dict, node: str, settings: Path = SETTINGS, record: str
     views = primary_views(plan, node)
     nics = forwarding_nics(views) if views else []
     return NicForwarding(frozenset(nics), _read_record(record), settings, record)
+
+
+def made_forward(settings: Path = SETTINGS, record: str = RECORD_FILE) -> NicForwarding:
+    """Return what to end on a host that Heddle leaves."""
+    return NicForwarding(frozenset(), _read_record(record), settings, record)
 
 
 def _read_record(path: str) -> frozenset[str]:

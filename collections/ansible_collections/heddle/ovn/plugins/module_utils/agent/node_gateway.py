@@ -119,6 +119,8 @@ def release_addresses(context: NodeContext, former: dict, plan: dict) -> Outcome
         held_nics(former, node) != held_nics(plan, node),
     )
     if by_nics:
+        # Before the rules go that keep a NIC from forwarding anything else.
+        nic_forwarding(plan, node).stop()
         outcome += apply_firewall(plan, node, write=write)
     outcome += remove_addresses(lost)
     if by_nics:

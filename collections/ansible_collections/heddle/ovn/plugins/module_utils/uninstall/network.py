@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 
 from ..agent.module_runner import UserError
+from ..agent.nic_forwarding import made_forward
 from ..agent.topology import apply_rows
 from ..bird.reconcile import reconcile_bird
 from ..common.change import Change, Outcome
@@ -34,6 +35,7 @@ from ..ovsdb.protocol.client import Client, Unreachable
 from ..ovsdb.values import map_pairs, uuid_list
 from ..qemu.reconcile import end_vms, reconcile_taps
 from ..render import northbound, southbound
+from ..render.host.nic_forwarding import forwarding_of
 from ..render.host.vswitch import BRIDGE_UPLINK, TABLES, render_integration_bridge
 from ..types.host_network import HostNetwork
 from ..types.nftables_ruleset import TABLE, USERSPACE_TABLE, Firewall
@@ -90,6 +92,11 @@ def remove_networks(deployments: Iterable[str], *, write: bool) -> Outcome:
     with reachable(VSWITCH_REMOTE, write=write) as client:
         if client:
             outcome += _remove_flows(client, write=write)
+    if write:
+        # Before the rules go that keep these NICs from forwarding anything else.
+        names = map(forwarding_of, made_forward().stop())
+        found = [Change("kernel", "update", "sysctl", one, "", {"value": "1"}, {"value": "0"}) for one in names]
+        outcome += Outcome(tuple(found))
     return _without_foreign(outcome + reconcile_firewall(Firewall(table=TABLE), write=write))
 
 

@@ -53,11 +53,14 @@ def render_network_services(view: NodeNetwork) -> list[Row]:
     rows = []
     group = load_balancer_group(view.name)
     # What a workload sends to an address of its network is for what has it there.
-    further = [one for one in further_entrances(view) if not is_within(one.address, view.network["subnets"])]
+    further: dict[str, list[Entrance]] = {}
+    for one in further_entrances(view):
+        if not is_within(one.address, view.network["subnets"]):
+            further.setdefault(one.service, []).append(one)
     if view.has_load_balancer_group:
         rows.append(Row(LOAD_BALANCER_GROUP, group, {"name": group}, view.name))
     for name, service in view.services.items():
-        balancing = _Balancing(view, name, service, [one for one in further if one.service == name])
+        balancing = _Balancing(view, name, service, further.get(name, []))
         for protocol in sorted({port["protocol"] for port in service["ports"]}):
             rows += balancing.rows(protocol)
     return rows
