@@ -64,7 +64,7 @@ def test_an_address_that_was_not_given_up_is_taken_by_no_host_and_all_else_goes_
     for one in (*run.of("zone", "claim"), *run.of("zone")):
         assert one["document"] == "second plan"
     assert [one["digest"] for one in run.of("readiness")] == ["b"]
-    assert "Addresses wait, and stay where they are. All else was brought to the plan." in run.output
+    assert "Addresses were not moved, and stay on their former hosts. Everything else is as planned." in run.output
     assert "it completes the move" in run.output
     assert WAITING in run.output
 
@@ -155,7 +155,7 @@ def test_a_vm_is_moved_although_its_former_host_keeps_the_address(tmp_path):
     [kept] = run.of("kept_addresses")
     assert (kept["moved"], kept["hosts"]) == ({FIRST: "node1"}, {"node1": "broken"})
     assert [one["document"] for one in run.of("zone")] == ["both ends"] * 3 + ["second plan"] * 3
-    assert "red/vm was moved, and addresses of load balancers wait." in run.output
+    assert "red/vm was moved, but addresses of load balancers stay on their former hosts." in run.output
     assert WAITING in run.output
 
 

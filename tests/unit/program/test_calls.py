@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
+from ansible_collections.heddle.ovn.plugins.action import reachability as reachability_action
 from ansible_collections.heddle.ovn.plugins.action import zone as zone_action
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
@@ -66,16 +69,17 @@ def test_a_program_of_other_sources_runs_nothing(tmp_path):
 class Host:
     """What an action needs of Ansible: a task, and a connection to a host that answers as given."""
 
-    def __init__(self, reply: object, **task: object) -> None:
-        self.action = zone_action.ActionModule.__new__(zone_action.ActionModule)
+    def __init__(self, reply: object, plugin: ModuleType = zone_action, **task: object) -> None:
+        self.action = plugin.ActionModule.__new__(plugin.ActionModule)
         fields = {"action": "heddle.ovn.zone", "args": {}, "async_val": 0, "check_mode": False, "diff": False}
         self.action._task = SimpleNamespace(**{**fields, **task})
         self.action._compute_environment_string = lambda: ""
         self.action._low_level_execute_command = self.execute
-        self.reply, self.given = reply, {}
+        self.reply, self.given, self.verb = reply, {}, ""
 
     def execute(self, command: str, in_data: bytes) -> dict:
-        assert command == "/usr/local/sbin/heddle-host call"
+        program, _space, self.verb = command.partition(" ")
+        assert program == "/usr/local/sbin/heddle-host"
         self.given = json.loads(in_data)
         if isinstance(self.reply, Exception):
             raise self.reply
@@ -90,9 +94,45 @@ def test_the_action_returns_what_the_host_s_program_returns():
     reply = json.dumps({"program": source_version(), "result": {"changed": True}})
     host = Host(printed(f"a line that the shell's start prints\n{reply}\n"), check_mode=True)
     assert host.action._by_program({"node": "n"}) == {"changed": True}
+    assert host.verb == "call"
     assert host.given == {
         "program": source_version(), "module": "zone", "params": {"node": "n"}, "check_mode": True, "diff": False,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("state", "verb"), [("started", "call-apart"), ("probed", "call"), ("stopped", "call")])
+def test_a_responder_is_not_started_by_the_service(state, verb):
+    host = Host(printed(""), reachability_action)
+    assert host.action._by_program({"state": state}) is None
+    assert host.verb == verb
+
+
+def test_a_call_apart_is_answered_by_its_own_process(tmp_path):
+    """The service may take calls meanwhile: this one does not ask it."""
+    calls, requests = tmp_path / "calls.sock", []
+    patched = (
+        "import sys; from ansible_collections.heddle.ovn.plugins.module_utils.program import service_client; "
+        f"service_client.asked.__defaults__ = ({str(calls)!r},); sys.argv = sys.argv[1:]; "
+        "from ansible_collections.heddle.ovn.plugins.module_utils.program.main import main; "
+        f"sys.exit(main({source_version()!r}))"
+    )
+    with socket.socket(socket.AF_UNIX) as service:
+        service.bind(str(calls))
+        service.listen()
+        service.setblocking(False)
+        for verb in ("call-apart", "call"):
+            done = subprocess.run(
+                [sys.executable, "-c", patched, "heddle-host", verb], text=True, capture_output=True, check=True,
+                input=json.dumps({"program": "another"}), env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )  # fmt: skip
+            assert json.loads(done.stdout) == {"program": source_version()}
+            try:
+                service.accept()[0].close()
+                requests.append(verb)
+            except BlockingIOError:
+                continue
+    # In `call` the service has half a second, after which the process answers itself.
+    assert requests == ["call"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The status of objects, as a server would return them, in a word or a line.
 
-Imports neither kinds nor controllers, so that the page of the fleet is made in each run without them.
+Imports neither the API's kinds nor what renders them: each run makes the page of the fleet, which needs this.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ to EgressIPs on a NIC do (`egress_nics.py`). A host does not become a router bet
 forwards for these reasons, only what is translated is forwarded, and what belongs to connections that came from
 elsewhere.
 
-A host that forwards by itself (`net.ipv4.ip_forward`, or the setting of one NIC) stays as it is: `routing` are NICs
-that others have made forward.
+A NIC whose own setting was 1 before stays as it is, without these rules: `routing` are NICs that others have made
+forward.
 """
 
 from __future__ import annotations
