@@ -228,7 +228,6 @@ def test_a_run_whose_limit_leaves_out_the_host_of_an_address_changes_nothing(lab
 PROTECT = "mount --bind /var/lib/heddle /var/lib/heddle && mount -o remount,bind,ro /var/lib/heddle"
 
 
-@pytest.mark.xfail(reason="workloads of the host that cannot release leave by the new one (docs/egress.md, Moving)")
 def test_an_address_stays_on_a_host_that_cannot_give_it_up_until_the_next_run(lab, leaving):
     """It is on no other host, all other networks and hosts go on, and the next run moves it."""
     # The state database is on node1, so another host has the addresses before.

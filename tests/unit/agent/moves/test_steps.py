@@ -10,10 +10,12 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import node_gateway, topology, zone
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import steps
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.steps import lead_workloads, take_addresses
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.render.common.host_plan import host_plan
+from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.move_notices import CLAIMING, RELEASED, Notice
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.bridge_flows import render_bridge_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.egress_flows import render_egress_flows
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.links_and_routes import render_held_addresses
@@ -113,6 +115,38 @@ def test_an_address_that_its_host_has_not_given_up_is_on_no_other_host(monkeypat
         for node in nodes:
             hosts.take(step, node, after)
         assert having() == expected
+
+
+@pytest.mark.parametrize("place", ["the plan", "the bridge"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_workloads_of_a_host_that_cannot_give_an_address_up_leave_with_it_there(monkeypatch, tmp_path, network, place):
+    """They were led to the new host before, which sends nothing with the address."""
+    before, after = egress_plan("node1", network=network), egress_plan("node2", network=network)
+    hosts = Hosts(monkeypatch, tmp_path, before)
+    for node in ("node1", "node2", "node3"):
+        hosts.take(STEPS[0], node, after)
+    stored = hosts.stored("node1")
+    # Of a host that only loses an address this is the plan of before, so nothing was written yet.
+    assert stored == host_plan(before, "node1")
+    hosts.ready = {Notice(CLAIMING, "node2")}
+    module, name = (steps, "keep_plan") if place == "the plan" else (node_gateway, "release_addresses")
+    called = getattr(module, name)
+    failures = [UserError("is read-only")]
+
+    def failing(*words, **options):
+        if failures:
+            raise failures.pop()
+        return called(*words, **options)
+
+    monkeypatch.setattr(module, name, failing)
+    hosts.seen.clear()
+    with pytest.raises(UserError, match="is read-only"):
+        STEPS[1](hosts.context("node1"), after, MOVED)
+    led = [leads_to(plan, "node1") for name, plan in hosts.seen if name == "rows"]
+    assert len(led) == 2
+    assert led[0] != led[1] == leads_to(before, "node1")
+    assert hosts.stored("node1") == stored
+    assert RELEASED not in {one.kind for one in hosts.notices}
 
 
 @pytest.mark.parametrize("network", NETWORKS)

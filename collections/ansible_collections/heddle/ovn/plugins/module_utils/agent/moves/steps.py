@@ -31,7 +31,7 @@ from ...render.common.handover import (
 from ...render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice
 from .. import node_gateway, topology
 from ..context import NodeContext
-from ..module_runner import known_node
+from ..module_runner import KNOWN_ERRORS, known_node
 from ..plan_file import keep_plan, refuse_older
 from ..zone import PARTS, apply_zone, stored_plan
 from .notices import NoticeSocket, send_notice
@@ -71,9 +71,15 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
     elif not moved.keys().isdisjoint(service_addresses(released)):
         # Endpoints of a Service may go with its address, so it has not prepared.
         former = stored
-    if _are_ready(context, plan, moved) and former:
+    leads = _are_ready(context, plan, moved) and former
+    if leads:
         outcome += _lead_away(context, former, released)
-    outcome += _give_up(context, stored, released)
+    try:
+        outcome += _give_up(context, stored, released)
+    except KNOWN_ERRORS:
+        if leads and context.write:
+            _lead_back(context, stored, former, released)
+        raise
     if not outcome.refused:
         send_notice(plan, Notice(RELEASED, context.node))
     return outcome
@@ -110,6 +116,17 @@ def _lead_away(context: NodeContext, former: dict, released: dict) -> Outcome:
         if topology.is_programmed(released, context.node):
             break
     return written
+
+
+def _lead_back(context: NodeContext, stored: dict, former: dict, released: dict) -> None:
+    """Undo `_lead_away` on a host that could not give its addresses up, so that it keeps them.
+
+    The new hosts get a plan without these addresses next, and would send with their own what is led to them. A failure
+    here is left to the plan that this host applies next.
+    """
+    with contextlib.suppress(*KNOWN_ERRORS):
+        topology.apply_first_changes(replace(context, former=released), former)
+        keep_plan(stored, context.plan_path, write=True)
 
 
 def _give_up(context: NodeContext, stored: dict, released: dict) -> Outcome:
