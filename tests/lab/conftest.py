@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,9 +82,9 @@ class Lab:
         assert done.returncode == 0, f"{host}: {' '.join(command)}: {done.stderr}"
         return done.stdout
 
-    def plan(self) -> dict:
+    def plan(self, nodes: Iterable[str] = NODES) -> dict:
         """Return the plan that the hosts have, each a part of it."""
-        return merged(json.loads(self.ssh(node, "cat", "/var/lib/heddle/plan.json")) for node in NODES)
+        return merged(json.loads(self.ssh(node, "cat", "/var/lib/heddle/plan.json")) for node in nodes)
 
     def try_ssh(self, host: str, *command: str) -> subprocess.CompletedProcess:
         """Run a command on a host, which may fail."""
