@@ -204,6 +204,7 @@ def test_what_is_flushed_comes_back_and_a_stopped_bird_is_reported(lab, pools, o
     assert "# edited" not in lab.ssh("node1", "cat /etc/bird/heddle.conf")
 
 
+@pytest.mark.long
 def test_a_changed_template_takes_effect_or_is_refused_in_the_run_that_changes_it(lab, pools, tmp_path):
     """The plan stays as it is, so hosts were found to be as planned before the role made the text."""
     template = tmp_path / "peers.conf.j2"

@@ -61,7 +61,7 @@ def audit_is_clean(lab) -> None:
     lab.play("audit.yml")
 
 
-@pytest.mark.parametrize("how", ["restart", "TERM", "KILL"])
+@pytest.mark.parametrize("how", [pytest.param("restart", marks=pytest.mark.long), "TERM", "KILL"])
 def test_state_is_restored_after_daemon_restart(lab, how):
     """The host compares itself with the plan after each daemon, and the playbook after all of them."""
     for daemon, pid_file in PID_FILES.items():

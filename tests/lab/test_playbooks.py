@@ -169,6 +169,7 @@ echo "$text" > "$drop_in"
 """
 
 
+@pytest.mark.long
 def test_daemons_get_the_settings_that_a_run_wrote_before_it_was_cut_off(lab):
     def threads() -> str:
         return lab.ssh("node2", "ovn-appctl", "-t", "ovn-northd", "parallel-build/get-n-threads").strip()

@@ -3,6 +3,8 @@
 
 import json
 
+import pytest
+
 from tests.lab.conftest import ROOT
 
 DATABASE = "/var/lib/heddle-state/heddle.db"
@@ -53,6 +55,7 @@ def test_nonempty_state_is_not_overwritten_without_the_option(lab, tmp_path):
     assert "name the backup" in lab.play("state_restore.yml", success=False).output
 
 
+@pytest.mark.long
 def test_an_older_schema_is_converted_and_a_newer_one_refused(lab):
     schema = json.loads((ROOT / "roles" / "state" / "files" / "heddle.ovsschema").read_text())
     before = rows(lab, "Object", "kind", "namespace", "name", "spec")

@@ -97,6 +97,7 @@ def test_dropping_port_is_the_only_failure(impaired: Lab, seed: str) -> None:
     assert [one for one in found if "red/red2" not in (one["source"], one["target"])] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_tcp_node_port_that_lost_its_endpoints_is_the_only_failure(impaired: Lab, seed: str) -> None:
     """The load balancer refuses then, which is no answer of an endpoint."""
