@@ -17,7 +17,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.common.entrances
 from tests.live.gateway.conftest import MAC, NEXT_HOP_MAC, NEXT_HOPS, UPLINK
 from tests.live.gateway.external_host import NODE
 from tests.live.gateway.host_kernel import kernel_of
-from tests.live.gateway.packets import UDP, Packet
+from tests.live.gateway.packets import TCP, UDP, Packet
 from tests.live.gateway.test_node_ports import exposed
 from tests.live.gateway.test_services import NAMES, TENANTS, address, request
 
@@ -25,6 +25,8 @@ NIC = "eth3"
 # The host has further addresses on the provider bridge.
 PROVIDER = ["192.0.2.11/24", "2001:db8::b/64", "192.0.2.31/24", "2001:db8::31/64"]
 CLIENT = {4: "203.0.113.50", 6: "2001:db8:3::50"}
+# On no network of the host.
+BEYOND = {4: "198.51.100.77", 6: "2001:db8:77::1"}
 ASKING = dict(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))
 MODES = [(mode, policy) for mode in ("shared", "local", "userspace") for policy in ("Cluster", "Local")]
 
@@ -121,7 +123,15 @@ class TestNodePorts:
 @pytest.mark.parametrize("family", [4, 6])
 @pytest.mark.parametrize(("mode", "policy"), MODES[:4])
 def test_external_hosts_without_a_default_gateway_on_the_provider_network(shared_host, family, mode, policy):
-    by_nic(Exchange(shared_host, mode, policy, family, next_hops=[]), policy)
+    """The way of the answers is for nothing else: other packets do not leave by the provider network."""
+    exchange = Exchange(shared_host, mode, policy, family, next_hops=[])
+    for name, protocol in itertools.product(NAMES, (UDP, TCP)):
+        sent = request(exchange.zone, name, "a", BEYOND[family], protocol, source_port=next(exchange.ports))
+        exchange.machine.receive(f"if-{name}", sent.encode())
+    by_nic(exchange, policy)
+    # In local mode the kernel decides, of whose routes there is none here.
+    if mode == "shared":
+        assert not [one for one in exchange.machine_packets(UPLINK) if one.target == BEYOND[family]]
 
 
 def by_nic(exchange: Exchange, policy: str) -> None:

@@ -84,7 +84,8 @@ def _routes(view: NodeNetwork, provider: Provider, name: str, port: str) -> list
     dummies = {family(address): address for address in view.masquerade(view.DUMMY_NEXT_HOP)}
     for subnet in view.masquerade_subnets():
         rows.append(route(view, name, subnet, dummies[family(subnet)], output_port=port, external_ids=ids))
-    # Without a default gateway there, answers that go by the host to other NICs need a way to the bridge all the same.
+    # Without a default gateway there, answers that go by the host to other NICs need a way to the bridge all the same,
+    # where all else ends that follows it (`service_flows.py`).
     through_host = dummies if has_local_by_host(view) else {}
     for version in view.network["families"]:
         nexthop = provider.next_hop(version) or through_host.get(version)
