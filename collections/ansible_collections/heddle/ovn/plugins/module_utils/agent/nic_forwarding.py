@@ -64,9 +64,14 @@ class NicForwarding:
         """Note the NICs that Heddle makes forward."""
         self._note(self.known | (self.nics - self.routing))
 
+    @property
+    def ending(self) -> list[str]:
+        """Return the NICs that forward because of Heddle, and that nothing needs it on any more."""
+        return [nic for nic in sorted(self.known - self.nics) if self._value(nic) == "1"]
+
     def stop(self) -> list[str]:
         """Stop forwarding on NICs that nothing needs it on any more; return these. The rules may go afterwards."""
-        ended = [nic for nic in sorted(self.known - self.nics) if self._value(nic) == "1"]
+        ended = self.ending
         for nic in ended:
             # A NIC may go at any moment.
             with contextlib.suppress(OSError):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ..common import subprocesses
 from ..common.atomic_file import replace_file
@@ -181,10 +181,17 @@ def remove_users(
     return Outcome(tuple(changes))
 
 
-def restore_sysctls(before: Before, *, write: bool, root: str = "/proc/sys") -> Outcome:
-    """Restore kernel settings that still have the value that Heddle gives them; another value is a user's."""
+def restore_sysctls(
+    before: Before, restored: Collection[str] = (), *, write: bool, root: str = "/proc/sys"
+) -> Outcome:  # fmt: skip
+    """Restore kernel settings that still have the value that Heddle gives them; another value is a user's.
+
+    `restored` are settings that a step before has, or in check mode would have, restored.
+    """
     changes = []
     for name, was in before.first("sysctls").items():
+        if name in restored:
+            continue
         folder, _device, setting = name.rsplit("/", 2)
         found = read_sysctl(name, root)
         if found not in (None, was) and found == SETTINGS.get((folder, setting)):

@@ -45,6 +45,8 @@ from ..types.routed_workloads import RoutedWorkloads
 from .record import Before
 
 CHASSIS_OWNER = "heddle:chassis"
+# The kind of changes of kernel settings.
+SYSCTL = "sysctl"
 _DEVICE_TIMEOUT = 30.0
 _OWNER = "heddle/owner"
 # ovn-controller's own ports: tunnels and patch ports (ovn-controller(8)).
@@ -92,11 +94,11 @@ def remove_networks(deployments: Iterable[str], *, write: bool) -> Outcome:
     with reachable(VSWITCH_REMOTE, write=write) as client:
         if client:
             outcome += _remove_flows(client, write=write)
-    if write:
-        # Before the rules go that keep these NICs from forwarding anything else.
-        names = map(forwarding_of, made_forward().stop())
-        found = [Change("kernel", "update", "sysctl", one, "", {"value": "1"}, {"value": "0"}) for one in names]
-        outcome += Outcome(tuple(found))
+    forwarding = made_forward()
+    # Before the rules go that keep these NICs from forwarding anything else.
+    names = map(forwarding_of, forwarding.stop() if write else forwarding.ending)
+    found = [Change("kernel", "update", SYSCTL, one, "", {"value": "1"}, {"value": "0"}) for one in names]
+    outcome += Outcome(tuple(found))
     return _without_foreign(outcome + reconcile_firewall(Firewall(table=TABLE), write=write))
 
 

@@ -64,7 +64,8 @@ def _stopped(*, write: bool) -> Outcome:
 def _removed(params: dict, before: Before, deployments: list[str], *, write: bool) -> Outcome:
     outcome = network.remove_networks(deployments, write=write)
     outcome += remove_encryption(write=write)
-    outcome += host_parts.restore_sysctls(before, write=write)
+    restored = {change.name for change in outcome.changes if change.kind == network.SYSCTL}
+    outcome += host_parts.restore_sysctls(before, restored, write=write)
     outcome += network.remove_ovn_rows(deployments, before, write=write)
     keep_database = params["databases"] == "keep"
     # The playbook has backed it up while it ran; stopped, it could not be any more.
