@@ -65,13 +65,35 @@ def test_an_address_that_was_not_given_up_stays_and_the_next_run_moves_it(databa
     shown = run("readiness", socket=database.remote, hosts={}, digest=kept["digest"])
     assert not shown["overtaken"]
     assert f"{FIRST} is still at node1, which has not given it up: run heddle.ovn.networks again" in shown["attention"]
-    again = run("resource", **intent(TEXT, database, nodes=hosts_with("node3")))
+    hosts = hosts_with("node3")
+    hosts["node3"] = {**hosts["node3"], "held_addresses": [SECOND]}
+    again = run("resource", **intent(TEXT, database, nodes=hosts))
     assert again["moved_addresses"] == {FIRST: "node1"}
     assert again["digest"] == moving["digest"]
     # Also a run with a limit knows where it is.
     run("kept_addresses", **words)
     limited = run("resource", **intent(TEXT, database, nodes=hosts_with("node3"), hosts={"node1": {"asked": False}}))
     assert "leaves out node1" in limited["msg"]
+
+
+def test_a_run_with_a_limit_knows_of_a_move_that_was_cut_off(database, moving):
+    """Hosts have nothing of the move that the state has; the run is killed then."""
+    text, hosts = TEXT, hosts_with("node3")
+
+    def limited(*held: str, **asked: bool) -> dict:
+        described = {**hosts, "node3": {**hosts["node3"], "held_addresses": list(held)}}
+        reports = {name: {"asked": asked.get(name, True)} for name in HOSTS}
+        return run("resource", check=True, **intent(text, database, nodes=described, hosts=reports))
+
+    for name in ("node1", "node3"):
+        assert f"the limit of this run leaves out {name}, " in limited(**{name: False})["msg"]
+    assert limited(FIRST, SECOND, node1=False, node2=False)["moved_addresses"] == {}
+    # Without a limit all hosts take the steps of the move, whatever they report.
+    assert limited()["moved_addresses"] == moving["moved_addresses"]
+    document = moving["plan"]
+    assert run("moved_addresses", socket=database.remote, document=document, hosts=["node2", "node3"])["changed"]
+    assert not run("moved_addresses", socket=database.remote, document=document, hosts=["node2", "node3"])["changed"]
+    assert limited(node1=False)["moved_addresses"] == {}
 
 
 def test_a_host_that_left_the_inventory_with_an_address_needs_attention(database):

@@ -117,6 +117,8 @@ CASES = [
     ),
     refused("kept_addresses", {"moved": {}, "hosts": {}, **NOWHERE}, WITHOUT_STATE),
     refused("kept_addresses", {"moved": {}, **NOWHERE}, "missing required arguments: hosts"),
+    refused("moved_addresses", {"document": "", "hosts": [], **NOWHERE}, WITHOUT_STATE),
+    refused("moved_addresses", {"document": "", **NOWHERE}, "missing required arguments: hosts"),
     refused("migration", {**MOVE, **NOWHERE, "state": "started"}, WITHOUT_STATE),
     refused("migration", {**MOVE, **NOWHERE, "state": "moved"}, "value of state must be one of: started, finished"),
     done(

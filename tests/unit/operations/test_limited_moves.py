@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
+from ansible_collections.heddle.ovn.plugins.module_utils.controllers.unfinished_moves import unfinished_moves
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.limited_moves import (
     departed_lines,
     hosts_left_out,
@@ -61,6 +62,37 @@ def test_a_run_without_other_hosts_or_without_a_move_is_not_refused():
     refuse_left_out(*PLANS, {"node1", "node5"})
     refuse_left_out(*PLANS, set())
     refuse_left_out(PLANS[1], PLANS[1], set(HOSTS))
+
+
+# A run was cut off when the state had the move, and hosts had not.
+UNFINISHED = unfinished_moves(AFTER)
+
+
+@pytest.mark.parametrize("left_out", ["node2", "node3", "node4"])
+def test_a_limited_run_after_one_that_was_cut_off_in_a_move_is_refused(left_out: str):
+    assert UNFINISHED == {ADDRESS: ["node2"]}
+    with pytest.raises(UserError) as refusal:
+        refuse_left_out(PLANS[1], PLANS[1], {left_out}, UNFINISHED)
+    assert str(refusal.value) == (
+        f"the limit of this run leaves out {left_out}, and addresses move that these hosts have, get, or send with: "
+        f"{ADDRESS} from node2 to node3; nothing was written. Add them to --limit, or run this without a limit"
+    )
+
+
+def test_a_limited_run_is_not_refused_when_the_new_host_has_the_address():
+    refuse_left_out(PLANS[1], PLANS[1], {"node2"}, UNFINISHED, {"node3": [ADDRESS]})
+    # It is about to move to yet another host.
+    third = build_plan(stored(TEXT, AFTER, hosts=hosts_with("node5")))
+    refuse_left_out(PLANS[1], third, {"node2"}, UNFINISHED, {"node3": [ADDRESS]})
+    with pytest.raises(UserError, match=r"leaves out node2, .* from node3 to node5"):
+        refuse_left_out(PLANS[1], third, {"node2"}, UNFINISHED, {"node3": []})
+
+
+def test_other_hosts_are_not_needed_for_a_move_that_was_cut_off():
+    refuse_left_out(PLANS[1], PLANS[1], {"node1", "node5"}, UNFINISHED)
+    # Nothing has the address by the state any more.
+    without = build_plan(stored(TEXT.replace(egress_ip("out", ADDRESS), ""), AFTER, hosts=hosts_with("node3")))
+    refuse_left_out(PLANS[1], without, {"node2", "node3"}, UNFINISHED)
 
 
 def test_the_address_of_a_load_balancer_needs_its_two_hosts():

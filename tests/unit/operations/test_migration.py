@@ -8,7 +8,7 @@ import dataclasses
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
-from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import unpack
+from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.conditions import condition
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import (
     MoveRefused,
@@ -17,7 +17,8 @@ from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.mo
     moving_to,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.placement import node_of
-from ansible_collections.heddle.ovn.plugins.module_utils.operations import migration
+from ansible_collections.heddle.ovn.plugins.module_utils.operations import ended_moves, migration
+from ansible_collections.heddle.ovn.plugins.module_utils.operations.ended_moves import record_moved
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.migration import record_move, vm_name
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from ansible_collections.heddle.ovn.plugins.module_utils.plan.address_holders import holders
@@ -27,7 +28,20 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.host.qemu import
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.vswitch import render_workload_ports
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
-from tests.pipeline import THREE_NODES, decide, layer2, layer3, namespace, plan_of, stored, with_gateways, workload
+from tests.pipeline import (
+    THREE_NODES,
+    decide,
+    labelled,
+    layer2,
+    layer3,
+    namespace,
+    nodes,
+    plan_of,
+    stored,
+    with_gateways,
+    workload,
+)
+from tests.unit.controllers.test_egress_ips import egress_ip
 from tests.unit.controllers.test_external_services import TENANTS, pool, service
 
 PORT = "red.net_red_vm"
@@ -270,6 +284,36 @@ def test_addresses_of_load_balancers_follow_their_last_endpoint_when_it_has_arri
     assert (announced["status"], announced["reason"]) == ("True", "Announced")
     # The next run with the same manifests has nothing to move.
     assert build_plan(stored(VIRTUAL, after, hosts=PROVIDED))["digest"] == unpack(ended["document"])["digest"]
+
+
+def test_addresses_of_a_migration_that_was_cut_off_are_handed_over_when_it_is_repeated(monkeypatch):
+    """The state has the end of the migration then, and there is nothing to migrate."""
+    moving, _begun = recorded(monkeypatch, stored(VIRTUAL, hosts=PROVIDED), node="node3", state="started")
+    after, ended = recorded(monkeypatch, moving, node="node3", state="finished")
+    again, begun = recorded(monkeypatch, after, node="node3", state="started")
+    assert again is after and not begun["move"]["pending"]
+    assert begun["moved_addresses"] == ended["moved_addresses"] == {"192.0.2.200": "node2", "2001:db8::c00": "node2"}
+    # Hosts have applied the plan.
+    monkeypatch.setattr(ended_moves, "store", lambda _client, decide, *, write: (after, decide(after)[0]))
+    other = {**unpack(ended["document"]), "digest": "other"}
+    assert record_moved(object(), pack(other), PROVIDED, write=True) == {"changed": False, "overtaken": True}
+    assert record_moved(object(), ended["document"], ["node1"], write=True) == {"changed": False, "overtaken": False}
+    assert record_moved(object(), ended["document"], ["node3"], write=True) == {"changed": True, "overtaken": False}
+
+
+def test_a_migration_whose_limit_leaves_out_a_host_of_an_unfinished_move_is_refused(monkeypatch):
+    hosts = with_gateways("shared", nodes("node1", "node2", "node3", "node4", "node5"))
+    text = TEXT + egress_ip("out", "192.0.2.100", namespaceSelector={"matchLabels": {"team": "none"}})
+
+    def labelled_on(name: str) -> dict:
+        return {**{one: {**host, "labels": {}} for one, host in hosts.items()}, **labelled({name: hosts[name]})}
+
+    before = stored(text, stored(text, hosts=labelled_on("node4")), hosts=labelled_on("node5"))
+    for name in ("node4", "node5"):
+        with pytest.raises(UserError, match=f"leaves out {name}, .* 192.0.2.100 from node4 to node5"):
+            recorded(monkeypatch, before, workload="red/vm", node="node2", state="started", left_out=[name])
+    _after, begun = recorded(monkeypatch, before, workload="red/vm", node="node2", state="started")
+    assert begun["moved_addresses"] == {"192.0.2.100": "node4"}
 
 
 def test_an_address_does_not_follow_to_a_host_that_is_left_out(monkeypatch):

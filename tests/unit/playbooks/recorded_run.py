@@ -14,7 +14,7 @@ from scripts.suite import mitogen
 from .conftest import ROOT, link_collection
 
 NODES = ("node1", "node2", "node3")
-# Its results are those of a module, or of a module with its step and node.
+# Its results are those of a module, or of a module with its step and node, and with its document.
 RECORDER = """#!/usr/bin/python
 import json, os
 from ansible.module_utils.basic import AnsibleModule, _load_params
@@ -25,9 +25,9 @@ with open(os.environ["RECORD"], "a") as record:
 results = json.loads(os.environ["RESULTS"])
 step = given.get("handover") or given.get("state")
 names = [%r, step, given.get("node") or given.get("name")]
-found = next(
-    (results[key] for key in (" ".join(filter(None, names)), f"{names[0]} {step}", names[0]) if key in results), {}
-)
+full = " ".join(filter(None, names))
+keys = (f"{full} {given.get('document')}", full, f"{names[0]} {step}", names[0])
+found = next((results[key] for key in keys if key in results), {})
 (module.fail_json if found.get("failed") else module.exit_json)(**{"changed": False, **found})
 """
 

@@ -40,7 +40,7 @@ options:
     description:
       - Hosts of the inventory that take no part in the run, such as those that C(--limit) leaves out. With
         O(state=started), the migration is refused when one of them has a network of the workload, since every such host
-        has to apply the plan.
+        has to apply the plan, or is needed for the move of an address that an earlier run has not finished.
       - With O(state=finished), an address that could not move without one of them stays.
     type: list
     elements: str
@@ -72,7 +72,10 @@ node:
   type: str
   sample: node2
 moved_addresses:
-  description: As RV(heddle.ovn.resource#module:moved_addresses).
+  description:
+    - As RV(heddle.ovn.resource#module:moved_addresses), but for what hosts report.
+    - With O(state=started), addresses that an earlier run has moved in the state and was cut off before it recorded
+      that hosts have them.
   returned: success
   type: dict
   version_added: 0.5.0

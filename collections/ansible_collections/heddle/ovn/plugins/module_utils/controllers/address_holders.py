@@ -17,6 +17,7 @@ from .egress.egress_services import update_egress_services
 from .network.network_nodes import select_nodes
 from .services.load_balancers import assign_announcers
 from .services.service_status import update_services
+from .unfinished_moves import note_moves
 
 
 def update_holders(
@@ -38,6 +39,7 @@ def update_holders(
     update_services(after, now)
     update_egress_ips(after, assignment, selection, now)
     update_egress_services(after, now)
+    note_moves(before, after)
 
 
 def update_users(before: Snapshot, after: Snapshot, now: str) -> None:

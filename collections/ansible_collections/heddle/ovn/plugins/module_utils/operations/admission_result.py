@@ -6,6 +6,7 @@ from __future__ import annotations
 from ..agent.module_runner import Request
 from ..agent.state_connection import state_database
 from ..common.change import Outcome
+from ..controllers.unfinished_moves import unfinished_moves
 from ..plan.address_holders import moved_addresses
 from ..render.egress.firewall import has_dns_names
 from ..render.host.mesh import mesh_networks
@@ -38,10 +39,10 @@ def resource_result(request: Request) -> dict:
     with state_database(request, write=write) as client:
         before, after = next_state(
             {**request.params, "nodes": described}, client, write=write, plans=plans, kept=kept,
-            left_out=hosts_left_out(reports),
+            left_out=hosts_left_out(reports), reported=reported,
         )  # fmt: skip
     outcome, plan = Outcome(state_changes(before, after)), plans.of(after)
-    moved = moved_addresses(plans.of(before), plan, reported) if before.revision else {}
+    moved = moved_addresses(plans.of(before), plan, reported, unfinished_moves(after)) if before.revision else {}
     departed = departed_lines(plans.of(before), plan) if before.revision else []
     digests = plans.of_hosts(after).digests
     waiting = pending(digests, reports, moved)

@@ -13,6 +13,8 @@ from ..common.naming import DEFAULT_NETWORK
 from ..common.serialization import unpack
 from ..controllers.admission.admission import admit
 from ..controllers.admission.apply_manifests import AdmissionError, ConflictError, store
+from ..controllers.unfinished_moves import unfinished_moves
+from ..plan.address_holders import Reported
 from ..render.common.changed_networks import BY_NETWORK, differing_names
 from ..render.common.hosting_nodes import hosting_nodes
 from ..render.rehearsal import unrenderable
@@ -37,11 +39,13 @@ def next_state(
     plans: Plans | None = None,
     kept: Mapping[str, dict | None] | None = None,
     left_out: Collection[str] = (),
+    reported: Reported | None = None,
 ) -> tuple[Snapshot, Snapshot]:
     """Return the state before and after the module's arguments; with `write` it is stored.
 
     `kept` has the `deployment` and `revision` of the plan that each host has. `left_out` are hosts beyond the limit of
-    the run. Raises UserError with all problems of the manifests, one per line.
+    the run, `reported` the addresses that others have for workloads. Raises UserError with all problems of the
+    manifests, one per line.
     """
     moment, plans = now(), plans or Plans()
     try:
@@ -70,7 +74,7 @@ def next_state(
         after, problems = _rendered(before, attempt, plans)
         if not problems:
             if before.revision:
-                refuse_left_out(plans.of(before), plans.of(after), left_out)
+                refuse_left_out(plans.of(before), plans.of(after), left_out, unfinished_moves(after), reported)
             after = with_changes_unconfirmed(before, after, moment, plans)
             after = _later_than(before, after, params["deployment"], kept or {})
         return after, problems

@@ -11,6 +11,7 @@ from ..agent.module_runner import UserError
 from ..common.serialization import pack
 from ..controllers.admission.apply_manifests import AdmissionError, store
 from ..controllers.layer2_steps import Blocker, Move, change_version, clean_up, drain, go_back, survey
+from ..controllers.unfinished_moves import unfinished_moves
 from ..plan import build_plan
 from ..plan.address_holders import moved_addresses
 from ..store.database import read
@@ -124,5 +125,6 @@ def run_step(client, params: dict, *, write: bool) -> dict:
     }
     if after.of_kind("Node"):
         plan = build_plan(after)
-        result |= {"document": pack(plan), "moved_addresses": moved_addresses(build_plan(before), plan)}
+        moved = moved_addresses(build_plan(before), plan, unfinished=unfinished_moves(after))
+        result |= {"document": pack(plan), "moved_addresses": moved}
     return result

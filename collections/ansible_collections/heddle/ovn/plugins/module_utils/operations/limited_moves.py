@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from ..agent.module_runner import UserError
 from ..controllers.address_holders import update_holders
 from ..plan import build_plan
-from ..plan.address_holders import holders, moved_addresses
+from ..plan.address_holders import Reported, Unfinished, holders, moved_addresses
 from ..render.common.hosting_nodes import hosting_nodes
 from ..store.snapshot import Snapshot
 
@@ -45,12 +45,31 @@ def _leaving(plan: dict) -> Iterator[tuple[set[str], list[str]]]:
             yield set(entry["addresses"]), entry["workloads"]
 
 
-def refuse_left_out(before: dict, after: dict, left_out: Collection[str]) -> None:
-    """Raise UserError where addresses move between two plans and a host that this needs is left out of the run."""
-    moved, new = moved_addresses(before, after) if left_out else {}, holders(after)
+def refuse_left_out(
+    before: dict,
+    after: dict,
+    left_out: Collection[str],
+    unfinished: Unfinished | None = None,
+    reported: Reported | None = None,
+) -> None:
+    """Raise UserError where addresses move between two plans and a host that this needs is left out of the run.
+
+    So do those of `unfinished` moves, as for `moved_addresses`: no host of a limited run knows whether others still
+    have them. Where the host that has an address by the plan `before` is of those that `reported` it, it has moved.
+    """
+    if not left_out:
+        return
+    old, new, reported = holders(before), holders(after), reported or {}
+    waiting = {
+        address: hosts
+        for address, hosts in (unfinished or {}).items()
+        if address not in reported.get(old.get(address, ""), ())
+    }
+    moved = moved_addresses(before, after, unfinished=waiting)
     missing: set[str] = set()
     moves = []
     for address, needed in move_hosts(after, moved).items():
+        needed |= {*waiting.get(address, ())}
         if not needed.isdisjoint(left_out):
             missing |= needed.intersection(left_out)
             moves.append(f"{address} from {moved[address]} to {new[address]}")

@@ -24,6 +24,7 @@ from ..common.polling import attempts
 from ..common.serialization import pack
 from ..controllers.address_holders import update_users
 from ..controllers.admission.apply_manifests import store
+from ..controllers.unfinished_moves import unfinished_moves
 from ..controllers.workload.move import MoveRefused, begin_move, end_move
 from ..openflow.switch import Switch
 from ..plan import build_plan
@@ -35,7 +36,7 @@ from ..render.announcement import render_announcements
 from ..render.common.hosting_nodes import hosting_nodes
 from ..render.common.node_network import nodes_of
 from ..store.snapshot import Snapshot
-from .limited_moves import update_holders_within
+from .limited_moves import refuse_left_out, update_holders_within
 from .readiness import now, update_reports
 
 STATE_ARGUMENTS = {
@@ -64,7 +65,8 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
     """Record the beginning or the end of a move; return the states before and after, and the module's result.
 
     The result has `move`, `document`, the plan that every host has to apply next, and `moved_addresses`. Addresses move
-    at the end only, when the VM has arrived: those of load balancers whose host has no endpoint any more.
+    at the end only, when the VM has arrived: those of load balancers whose host has no endpoint any more. At the
+    beginning those are handed over that a run which was cut off has moved in the state.
     """
     move: dict = {}
 
@@ -72,7 +74,9 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
         if params["state"] == "started":
             after, result = begin_move(before, params["workload"], params["node"])
             # Before anything is stored, and also where nothing is pending: the last plan may not be on every host yet.
-            _require_hosts(build_plan(after), params["workload"], result, params["left_out"])
+            plan = build_plan(after)
+            _require_hosts(plan, params["workload"], result, params["left_out"])
+            refuse_left_out(build_plan(before), plan, params["left_out"], unfinished_moves(after))
             move.update(result)
             settle = update_users
         else:
@@ -91,7 +95,8 @@ def record_move(params: dict, client, *, write: bool) -> tuple[Snapshot, Snapsho
     except MoveRefused as error:
         raise UserError(str(error)) from error
     plan = build_plan(after)
-    moved = moved_addresses(build_plan(before), plan)
+    unfinished = unfinished_moves(after) if params["state"] == "started" else {}
+    moved = moved_addresses(build_plan(before), plan, unfinished=unfinished)
     return before, after, {"move": move, "node": params["node"], "document": pack(plan), "moved_addresses": moved}
 
 

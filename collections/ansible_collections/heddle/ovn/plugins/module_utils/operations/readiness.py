@@ -18,6 +18,7 @@ from ..controllers.network.network_nodes import nodes_of_networks
 from ..controllers.network.networks import networks
 from ..controllers.node_conditions import NODE_KINDS, with_nodes, without_nodes
 from ..controllers.policy.policies import policy_network
+from ..controllers.unfinished_moves import end_moves
 from ..controllers.workload.workload_readiness import record_probes
 from ..render.common.changed_networks import differing_in_parts, differing_names
 from ..render.common.hosting_nodes import hosting_nodes
@@ -98,6 +99,11 @@ class HostReports:
             return self._hosts
         return sorted(host for host in set(described["nodes"]) if host in self._reports)
 
+    def with_plan(self) -> set[str]:
+        """Return the hosts that have applied their parts of the plan, whatever differs there."""
+        states = {host: host_state(self._digests.get(host, ""), report) for host, report in self._reports.items()}
+        return {host for host, state in states.items() if state in (READY, _DRIFTED)}
+
     def _state(self, host: str, name: str) -> str:
         report = self._reports[host]
         refused = report.get("refused")
@@ -150,6 +156,7 @@ def with_readiness(
         }
         after.objects[entry.key] = with_ready(entry, ready_on(states, NOT_ASKED), states, moment)
     _record_nodes(after, plan, hosts, moment)
+    end_moves(after, hosts.with_plan())
     return plans.same(before, after) if before.revision else after
 
 

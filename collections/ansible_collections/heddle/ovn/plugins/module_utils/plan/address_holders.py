@@ -3,17 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+
+Reported = Mapping[str, Collection[str]]
+Unfinished = Mapping[str, Sequence[str]]
 
 
-def moved_addresses(before: dict, after: dict, reported: Mapping[str, Collection[str]] | None = None) -> dict[str, str]:
+def moved_addresses(
+    before: dict, after: dict, reported: Reported | None = None, unfinished: Unfinished | None = None
+) -> dict[str, str]:  # fmt: skip
     """Return the addresses that one host has in a plan and another one in the next plan, each with the former host.
 
     `reported` has the addresses that hosts have in fact, which differ from the plan after a run that was cut off. What
-    its new host has as well does not move: a former host that was not reached gives it up when it applies the plan. A
-    host that is not in the next plan is left out: no run reaches it.
+    its new host has as well does not move: a former host that was not reached gives it up when it applies the plan.
+    `unfinished` are moves that began before (`controllers/unfinished_moves.py`); where a host reports the address, that
+    counts. A host that is not in the next plan is left out: no run reaches it.
     """
     had, has, reported = holders(before), holders(after), reported or {}
+    seen = {address for addresses in reported.values() for address in addresses}
+    had |= {
+        address: hosts[0]
+        for address, hosts in (unfinished or {}).items()
+        if address not in seen and had.get(address) in (None, has.get(address))
+    }
     for host, addresses in reported.items():
         had |= {
             address: host

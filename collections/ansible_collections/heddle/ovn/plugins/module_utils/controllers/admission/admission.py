@@ -156,15 +156,9 @@ def _is_unchanged(stored: StoredObject, resource: Resource, manifest_set: str) -
 
 
 def _nodes(before: Snapshot, nodes: dict[str, dict]) -> list[StoredObject]:
-    known = {entry.name: entry.spec for entry in before.of_kind("Node")}
-    return [
-        StoredObject(
-            kind="Node",
-            name=name,
-            spec=_reported(known.get(name, {}), spec),
-        )
-        for name, spec in sorted(nodes.items())
-    ]
+    known = {entry.name: entry for entry in before.of_kind("Node")}
+    found = {name: known.get(name) or StoredObject(kind="Node", name=name) for name in sorted(nodes)}
+    return [dataclasses.replace(node, spec=_reported(node.spec, nodes[name])) for name, node in found.items()]
 
 
 def _reported(known: dict, spec: dict) -> dict:

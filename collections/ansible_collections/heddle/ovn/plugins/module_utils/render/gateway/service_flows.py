@@ -267,9 +267,9 @@ def _local_by_host(bridge: Bridge, own: dict[str, list[Entrance]]) -> None:
         # What the host sends there and no Service is for: the default network's gateway router sends it on.
         bridge.add(0, _NO_ANSWER, f"{from_router},{_TARGET[version]}={address}", "drop")
         if not bridge.provider.next_hop(version):
-            # The route that answers need then (`external.py`) leads everything else here, too, to a MAC of nobody.
-            nobody = mac_of_address(bridge.masquerade(NodeNetwork.DUMMY_NEXT_HOP, version))
-            bridge.add(0, _NO_ANSWER, f"{from_router},dl_dst={nobody}", "drop")
+            # The route that answers need then (`external.py`) leads all else here as well, to a MAC that no host has.
+            dummy = mac_of_address(bridge.masquerade(NodeNetwork.DUMMY_NEXT_HOP, version))
+            bridge.add(0, _NO_ANSWER, f"{from_router},dl_dst={dummy}", "drop")
         ports = {(view.name, one.protocol, local_port(one)) for view, one in found if one.version == version}
         for name, protocol, port in sorted(ports) if bridge.provider.userspace_interfaces else ():
             match = f"{_TRANSPORTS[protocol][version]},{_TARGET[version]}={address},tp_dst={port}"
