@@ -122,6 +122,51 @@ def test_a_tcp_node_port_that_lost_its_endpoints_is_the_only_failure(impaired: L
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_tunnel_endpoint_without_translation_is_the_only_failure(impaired: Lab, seed: str) -> None:
+    """Node ports at the tunnel endpoint of node1, for what comes in there, and from workloads by way of the host."""
+    name = "received-service-targets-v4"
+    [end] = impaired.plan()["nodes"]["node1"]["encap_ips"]
+    [found_map] = [
+        one["map"]
+        for one in json.loads(impaired.ssh("node1", f"nft --json list map inet heddle {name}"))["nftables"]
+        if "map" in one
+    ]
+    elements = [
+        (" . ".join(map(str, key["concat"])), " . ".join(map(str, value["concat"])))
+        for key, value in found_map["elem"]
+        if key["concat"][0] == end
+    ]
+    keys = ", ".join(key for key, _value in elements)
+    impaired.ssh("node1", f"nft 'delete element inet heddle {name} {{ {keys} }}'")
+    try:
+        found = wrong(verify(impaired, seed))
+    finally:
+        whole = ", ".join(f"{key} : {value}" for key, value in elements)
+        impaired.ssh("node1", f"nft 'add element inet heddle {name} {{ {whole} }}'")
+    assert {one["result"] for one in found} == {"failed"}
+    assert {(one["address"], one["through"]) for one in found} == {(end, "node1")}
+    # Processes of the host itself have a chain of their own.
+    kinds = {one["kind"] for one in found}
+    assert {"other host to entrance"} <= kinds <= {"other host to entrance", "workload to entrance"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_nic_that_does_not_forward_is_the_only_failure(impaired: Lab, seed: str) -> None:
+    """That of the tunnels, to which processes of the host and its workloads have other ways."""
+    [end] = impaired.plan()["nodes"]["node1"]["encap_ips"]
+    [row] = json.loads(impaired.ssh("node1", f"ip --json address show to {end}"))
+    setting = f"net.ipv4.conf.{row['ifname']}.forwarding"
+    impaired.ssh("node1", "sysctl", "-qw", f"{setting}=0")
+    try:
+        found = wrong(verify(impaired, seed))
+    finally:
+        impaired.ssh("node1", "sysctl", "-qw", f"{setting}=1")
+    assert {one["result"] for one in found} == {"failed"}
+    assert {(one["kind"], one["address"]) for one in found} == {("other host to entrance", end)}
+    assert {one["way"].rpartition(", ")[2] for one in found} == {"Cluster", "Local"}
+
+
 IS_RED2 = "external_ids:iface-id=red.red_red_red2"
 
 
