@@ -4,8 +4,8 @@
 The plan has the networks of NICs, by the prefix lengths of addresses. A network connects the nodes that have different
 addresses in one subnet. Where two nodes have the same address, each has such a network of its own, as with bridges for
 virtual machines, and where the provider network overlaps it, routes decide which of the two packets take: such networks
-connect nobody here. A tunnel endpoint whose prefix length the plan does not have, as it is on a bridge, is on a network
-with all others of its family.
+connect no hosts here. A tunnel endpoint whose prefix length the plan does not have, as it is on a bridge, is on a
+network with all others of its family.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class NodePortFlows:
         return flow_of(kind, runner, network, entrance, node, outcome, place=place, way=about, **more)
 
     def untested(self) -> list[str]:
-        """Return lines for addresses that nobody asks but the node itself and its workloads."""
+        """Return lines for addresses that are asked by the node itself and its workloads only."""
         alone, beyond = [], []
         for node in self._plan["nodes"]:
             for at in dict.fromkeys(one.at for one in self._of(node) if one.at.place != MANAGEMENT_PORT):
