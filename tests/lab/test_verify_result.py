@@ -6,13 +6,16 @@ Each scenario runs HEDDLE_REPEAT times (once if it is not set): `make test-long`
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import family
+from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from tests.lab.conftest import REPORT, Lab
 
 REPEAT = int(os.environ.get("HEDDLE_REPEAT") or 1)
@@ -120,6 +123,55 @@ def test_a_tcp_node_port_that_lost_its_endpoints_is_the_only_failure(impaired: L
     assert {"external host to entrance"} <= {one["kind"] for one in found} <= {
         "external host to entrance", "workload to entrance",
     }  # fmt: skip
+
+
+@contextlib.contextmanager
+def unrepaired(lab: Lab, node: str) -> Iterator[None]:
+    """The host's own service, which repairs what others change, stands still. The mesh would end with the service."""
+    lab.ssh(node, "systemctl kill --signal=STOP heddle-host")
+    try:
+        yield
+    finally:
+        lab.ssh(node, "systemctl kill --signal=CONT heddle-host")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_tunnel_endpoint_without_translation_is_the_only_failure(impaired: Lab, seed: str) -> None:
+    """Node ports at the tunnel endpoint of node1, for what comes in there, and from workloads by way of the host."""
+    name = "received-service-targets-v4"
+    [end] = impaired.plan()["nodes"]["node1"]["encap_ips"]
+    listed = json.loads(impaired.ssh("node1", f"nft --json list map inet heddle {name}"))["nftables"]
+    [elements] = [one["map"]["elem"] for one in listed if "map" in one]
+    keys = [" . ".join(map(str, key["concat"])) for key, _value in elements if key["concat"][0] == end]
+    with unrepaired(impaired, "node1"):
+        impaired.ssh("node1", f"nft 'delete element inet heddle {name} {{ {', '.join(keys)} }}'")
+        found = wrong(verify(impaired, seed))
+    restored(impaired, "node1", f"nft 'get element inet heddle {name} {{ {', '.join(keys)} }}'")
+    assert {one["result"] for one in found} == {"failed"}
+    assert {(one["address"], one["through"]) for one in found} == {(end, "node1")}
+    # Processes of the host itself have a chain of their own.
+    kinds = {one["kind"] for one in found}
+    assert {"other host to entrance"} <= kinds <= {"other host to entrance", "workload to entrance"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_nic_that_does_not_forward_is_the_only_failure(impaired: Lab, seed: str) -> None:
+    """That of the tunnels, to which processes of the host and its workloads have other ways."""
+    [end] = impaired.plan()["nodes"]["node1"]["encap_ips"]
+    [row] = json.loads(impaired.ssh("node1", f"ip --json address show to {end}"))
+    setting = f"net.ipv4.conf.{row['ifname']}.forwarding"
+    with unrepaired(impaired, "node1"):
+        impaired.ssh("node1", "sysctl", "-qw", f"{setting}=0")
+        found = wrong(verify(impaired, seed))
+    restored(impaired, "node1", f"sysctl -n {setting} | grep -x 1")
+    assert {one["result"] for one in found} == {"failed"}
+    assert {(one["kind"], one["address"]) for one in found} == {("other host to entrance", end)}
+    assert {one["way"].rpartition(", ")[2] for one in found} == {"Cluster", "Local"}
+
+
+def restored(lab: Lab, node: str, condition: str) -> None:
+    assert any(lab.try_ssh(node, condition).returncode == 0 for _attempt in attempts(120, longest=2))
 
 
 IS_RED2 = "external_ids:iface-id=red.red_red_red2"

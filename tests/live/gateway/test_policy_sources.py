@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which source address policies of endpoints see, for all clients of a Service: as verify expects it.
 
-What verify expects of packets of external hosts, of node1 and of workloads to a Service's addresses is compared with
-packets: its endpoints permit the gateway router only, or all others only.
+What verify expects of packets of external hosts, of nodes and of workloads to a Service's addresses, and to its node
+ports at all addresses of node1, is compared with packets: its endpoints permit the gateway router only, or all others
+only.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_flow import (
     EXTERNAL_TO_ENTRANCE,
     HOST_TO_ENTRANCE,
+    OTHER_HOST_TO_ENTRANCE,
     TO_CLUSTER_IP,
     WORKLOAD_TO_ENTRANCE,
     ExternalFlow,
@@ -44,6 +46,11 @@ WAYS = [
     *((mode, policy, "transit-router") for mode in ("shared", "local") for policy in ("Cluster", "Local")),
     *(("shared", policy, "gateway-router") for policy in ("Cluster", "Local")),
 ]
+# Nodes on the network of a NIC of node1.
+NIC = "eth3"
+NIC_NETWORK = {4: "203.0.113.0/24", 6: "2001:db8:3::/64"}
+SENDERS = {("node2", 4): "203.0.113.12", ("node3", 4): "203.0.113.13",
+           ("node2", 6): "2001:db8:3::c", ("node3", 6): "2001:db8:3::d"}  # fmt: skip
 GATEWAY_ROUTERS, ALL_OTHERS = "gateway routers", "all others"
 
 
@@ -93,6 +100,10 @@ class Senders:
         if flow.kind == HOST_TO_ENTRANCE:
             self.kernel.send(flow.address, flow.port, payload, 4000 + number)
             return payload
+        if flow.kind == OTHER_HOST_TO_ENTRANCE:
+            ends = SENDERS[flow.source, flow.family], flow.address, UDP, 4000 + number, flow.port
+            self.kernel.receive(NIC, Packet(NEXT_HOP_MAC, MAC, *ends, payload=payload))
+            return payload
         name, _slash, which = flow.source.partition("/")
         if self.is_near(flow.source):
             own = interface(self.zone, name, which)
@@ -121,6 +132,8 @@ class Senders:
 
             if one.reach:
                 self.until(arrived, f"{payload} at the endpoint")
+                sources = {seen.source for seen in received(self.machine, name, "b") if seen.payload == payload}
+                assert sources <= set(one.right_sources) or not one.right_sources
             else:
                 assert one.denied
                 denied.append((name, payload))
@@ -132,7 +145,10 @@ class Senders:
 
 
 def asked(zone, family: int) -> list[ExternalFlow]:
-    """What verify may ask by way of node1: of that node's own addresses, and of others where its network has them."""
+    """What verify may ask by way of node1: of that node's own addresses, and of others where its network has them.
+
+    Other hosts ask on the network of the NIC.
+    """
     plan = zone.plan
     held = {
         one["address"]: one["node"]
@@ -152,6 +168,8 @@ def asked(zone, family: int) -> list[ExternalFlow]:
             here = held.get(one.address, "node1") == "node1" and one.through in ("", "node1")
             by_host = one.kind == HOST_TO_ENTRANCE and is_near
             foreign = one.kind == TO_CLUSTER_IP and not is_own
+            if one.kind == OTHER_HOST_TO_ENTRANCE and (is_near or NIC_NETWORK[family] not in one.way):
+                continue
             if (here or is_own or by_host) and not foreign and (is_near or one.kind != HOST_TO_ENTRANCE):
                 found[one.kind, one.source, one.address, one.port] = one
     return list(found.values())
@@ -161,11 +179,14 @@ def asked(zone, family: int) -> list[ExternalFlow]:
 @pytest.mark.parametrize("permitted", [GATEWAY_ROUTERS, ALL_OTHERS])
 @pytest.mark.parametrize(("mode", "policy", "topology"), WAYS)
 def test_packets_arrive_as_verify_expects(shared_host, family, mode, policy, topology, permitted):
-    machine, zone = shared_host(manifests(policy, permitted), mode, {"layer2_topology": topology})
+    machine, zone = shared_host(manifests(policy, permitted), mode, {"layer2_topology": topology}, nics=True)
     senders, flows = Senders(machine, zone), asked(zone, family)
     kinds = {(one.kind, one.runner, one.reach) for one in flows}
     assert {kind for kind, _runner, _reach in kinds} == {
-        EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, WORKLOAD_TO_ENTRANCE, TO_CLUSTER_IP,
+        EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, OTHER_HOST_TO_ENTRANCE, WORKLOAD_TO_ENTRANCE, TO_CLUSTER_IP,
+    }  # fmt: skip
+    assert {one.way.partition(",")[0].partition(" on")[0].partition(" from")[0] for one in flows} >= {
+        "other NIC", "management port",
     }  # fmt: skip
     assert {reach for _kind, _runner, reach in kinds} == {True, False}
     assert {one.target.partition("/")[0] for one in flows} == set(NAMES)

@@ -13,7 +13,6 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations imp
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.expectation import askers
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.external_expectations import (
     ExternalFlow,
-    class_of,
     external_flows,
     left_out,
 )
@@ -22,6 +21,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.ext
     TO_CLUSTER_IP,
     sender_of,
 )
+from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.flow_classes import class_of
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.expectations.selection import ALL, Selection
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.external_evaluation import evaluated
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.frame import tcp_frame, udp_frame

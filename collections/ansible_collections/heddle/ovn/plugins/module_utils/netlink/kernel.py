@@ -18,6 +18,7 @@ import time
 import traceback
 
 from ..types.host_network import PROTOCOL
+from .link_settings import silence
 from .protocol import ethtool
 from .protocol.messages import FAMILIES
 from .protocol.raw_messages import attributes, decoded
@@ -82,6 +83,7 @@ _NEW_NETWORK = 0x40000000
 # linux/veth.h, if_link.h, ipv6.h.
 _VETH_INFO_PEER = 1
 _INET6_CONF, _ROUTER_SOLICITATIONS, _ACCEPT_DAD, _ADDR_GEN_MODE = 2, 7, 27, 47
+_INET_CONF, _ARP_IGNORE = 1, 18
 _NO_STATISTICS = IFINFOMSG.pack(0, 0, 0, 0, 0) + attribute(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS)
 _ANY = {socket.AF_INET: bytes(4), socket.AF_INET6: bytes(16)}
 _INET6_ADDR_GEN_MODE, _GENERATE_NONE = 8, b"\x01"
@@ -172,6 +174,7 @@ def read_links(namespace: str | None) -> dict[str, dict]:
     permanent ones of global scope; routes are those that carry Heddle's protocol. `solicits` is whether the link asks
     for IPv6 routers, `detects` whether it looks for duplicates of its IPv6 addresses. `link-local` has its IPv6
     addresses of that scope with who set them (IFA_PROTO), `derives` whether the kernel makes one from the MAC.
+    `answers` is whether the link answers ARP for all addresses of the host.
     """
     with in_netns(namespace), RawSocket() as netlink:
         links = dict(map(_link, netlink.dump(RTM_GETLINK, _NO_STATISTICS)))
@@ -221,8 +224,11 @@ def read_alias(namespace: str, name: str) -> str | None:
 def _link(message: bytes) -> tuple[str, dict]:
     _family, _type, index, flags, _change = IFINFOMSG.unpack_from(message)
     found = attributes(message[IFINFOMSG.size :])
-    settings = attributes(attributes(found.get(IFLA_AF_SPEC, b"")).get(socket.AF_INET6, b"")).get(_INET6_CONF, b"")
+    families = attributes(found.get(IFLA_AF_SPEC, b""))
+    settings = attributes(families.get(socket.AF_INET6, b"")).get(_INET6_CONF, b"")
     values = struct.unpack(f"={len(settings) // 4}i", settings) or (0,) * (_ADDR_GEN_MODE + 1)
+    settings = attributes(families.get(socket.AF_INET, b"")).get(_INET_CONF, b"")
+    values4 = struct.unpack(f"={len(settings) // 4}i", settings) or (0,) * (_ARP_IGNORE + 1)
     return decoded(found[IFLA_IFNAME]), {
         "index": index,
         "peer": U32.unpack(found[IFLA_LINK])[0] if IFLA_LINK in found else None,
@@ -238,6 +244,7 @@ def _link(message: bytes) -> tuple[str, dict]:
         "detects": values[_ACCEPT_DAD] > 0,
         "link-local": {},
         "derives": values[_ADDR_GEN_MODE] == 0,
+        "answers": values4[_ARP_IGNORE] == 0,
     }
 
 
@@ -285,18 +292,6 @@ def create_link(namespace: str, link, mark: str) -> None:
     with in_netns(namespace), RawSocket() as netlink:
         silence(link.name, solicits=link.solicits_routers)
         netlink.request((RTM_SETLINK, 0, _link_message(up=True) + attribute(IFLA_IFNAME, link.name)))
-
-
-def silence(name: str, *, solicits: bool) -> None:
-    """Make a link of the current namespace look for no duplicates of its addresses, nor for routers if not `solicits`.
-
-    Nothing on a kernel without IPv6.
-    """
-    settings = {"accept_dad": "0"} if solicits else {"accept_dad": "0", "router_solicitations": "0"}
-    with contextlib.suppress(FileNotFoundError):
-        for setting, value in settings.items():
-            with open(f"/proc/sys/net/ipv6/conf/{name}/{setting}", "w", encoding="ascii") as file:
-                file.write(value)
 
 
 def _link_message(index: int = 0, *, up: bool = False, down: bool = False) -> bytes:

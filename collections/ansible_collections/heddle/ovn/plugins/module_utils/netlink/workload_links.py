@@ -16,6 +16,7 @@ from ..common.errors import NetlinkError
 from ..types.netns_workload import Endpoint, Link
 from . import kernel
 from .link_local import derived_address, replace_addresses, stale_addresses
+from .link_settings import ignore_arp
 from .protocol.raw_messages import decoded
 from .resolver_files import resolver_notes, resolver_steps
 from .step import Step, perform
@@ -34,8 +35,9 @@ def mark(owner: str, network: str = "") -> str:
 def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: bool, write: bool) -> Outcome:
     """Bring the host's namespaces to exactly `endpoints`, as far as the owner's mark goes.
 
-    `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves. With `write`, a
-    failure on a link of one network does not affect other networks; the outcome's `refused` has it.
+    `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves, and the kernel, which
+    sees their frames as well, answers no ARP. With `write`, a failure on a link of one network does not affect other
+    networks; the outcome's `refused` has it.
     """
     refused: dict[str, str] = {}
     inner, failures = _read_namespaces()
@@ -204,6 +206,7 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
         *_host_settings(link, host, alias),
         *_silence(namespace, link, there),
         *_offload(namespace, link, there, userspace),
+        *_arp(link, host, userspace),
         *_addresses_and_routes(namespace, link, there),
     ]
     steps += [
@@ -217,7 +220,7 @@ def _new_ends(link: Link, alias: str) -> tuple[dict, dict]:
     """Return both ends of a link that was just made, as they are read."""
     there = {"mac": link.mac, "mtu": link.mtu, "up": True, "addresses": set(), "routes": set(), "offload": True}
     there |= {"detects": False, "solicits": link.solicits_routers, "link-local": {}, "derives": True}
-    return there, {"alias": alias, "mtu": link.mtu, "up": True}
+    return there, {"alias": alias, "mtu": link.mtu, "up": True, "answers": True}
 
 
 def _inner_settings(namespace: str, link: Link, there: dict) -> Iterator[_Difference]:
@@ -254,6 +257,12 @@ def _offload(namespace: str, link: Link, there: dict, userspace: bool) -> Iterat
     if userspace and there["offload"]:
         before, after = {"transmit checksum offload": True}, {"transmit checksum offload": False}
         yield "link", before, after, partial(kernel.disable_transmit_checksum, namespace, link.name)
+
+
+def _arp(link: Link, host: dict, userspace: bool) -> Iterator[_Difference]:
+    if userspace and host["answers"]:
+        before, after = {"host end answers ARP": True}, {"host end answers ARP": False}
+        yield "link", before, after, partial(ignore_arp, link.host_name)
 
 
 def _addresses_and_routes(namespace: str, link: Link, there: dict) -> Iterator[_Difference]:

@@ -8,8 +8,8 @@ from collections import Counter
 from ...common.some_of import some_of
 from ..probing.result import NOT_TESTED
 from .expectation import askers
-from .external_expectations import class_of
 from .fleet import FleetExpectations
+from .flow_classes import class_of
 from .selection import MOST_NAMES, Groups
 
 # The label of each kind of class in a report.
@@ -19,6 +19,7 @@ SORTS = {
     "policy": "policies of source x policies of target x network x family",
     "isolation": "network x host against each other network x family",
     "flow": "north-south flow x network x host x family",
+    "node port": "node port beyond the provider network: sender x address's NIC x topology x policy x host x family",
 }
 
 
@@ -41,7 +42,7 @@ def coverage(fleet: FleetExpectations, pairs: list[dict], rows: list[dict]) -> d
     tested_rows = {(row["source"], row["target"], row["network"], row["address"], row["kind"]): row for row in rows}
     for one in fleet.flows:
         row = tested_rows.get((one.source, one.target, one.network, one.address, one.kind))
-        key = ("flow", *class_of(asked, one))
+        key = ("node port" if one.way else "flow", *class_of(asked, one))
         classes[key] = classes.get(key, False) or bool(row and row["result"] != NOT_TESTED)
     of, covered = Counter(key[0] for key in classes), Counter(key[0] for key, tested in classes.items() if tested)
     machines = [name for name in plan["workloads"] if name not in asked["workloads"]]

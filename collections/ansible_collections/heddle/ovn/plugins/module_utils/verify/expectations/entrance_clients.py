@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...common.addressing import family, plain
+from ...common.addressing import family, is_within, plain
 from ...common.naming import DEFAULT_NETWORK, TRANSIT_ROUTER
 from ...render.common.entrances import EXTERNAL, LOAD_BALANCER, NODE_PORT, Entrance
 from ...render.common.node_network import is_mesh, is_on
@@ -20,6 +20,7 @@ from .entrance_expectations import EntranceFlows, flow_of
 from .expectation import default_elsewhere
 from .external_flow import WORKLOAD_TO_ENTRANCE, ExternalFlow
 from .firewall_permissions import FirewallPermissions
+from .node_port_expectations import NodePortFlows
 from .others import Others
 from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .selection import Selection
@@ -36,12 +37,13 @@ class EntranceClients:
     def __init__(
         self,
         plan: dict,
-        entrances: EntranceFlows,
+        ways: tuple[EntranceFlows, NodePortFlows],
         endpoints: ServiceEndpoints,
         permissions: tuple[PolicyPermissions, FirewallPermissions, EgressAddresses],
         selection: Selection,
     ) -> None:
-        self._plan, self._entrances, self._endpoints, self._selection = plan, entrances, endpoints, selection
+        self._plan, self._endpoints, self._selection = plan, endpoints, selection
+        self._entrances, self._node_ports = ways
         self._policies, self._firewalls, self._egress = permissions
         # By family: the primary networks of workloads with external connectivity, and by such a network those that are
         # able to ask, as their node or with an EgressIP.
@@ -192,6 +194,21 @@ class EntranceClients:
             outcome, holder = self._outcome(one, where, name, network, accepting), self._holder(where, one, accepting)
             if is_own or not self._is_answered_by_next_hop(where, node, holder, outcome):
                 yield flow_of(WORKLOAD_TO_ENTRANCE, node, where, one, accepting, outcome, workload=name)
+        for one in self._node_ports.of_service(where, service, version, node) if is_here else ():
+            if self._leads_to_node(name, one.at.address, network):
+                outcome = self._outcome(one.entrance, where, name, network, node)
+                way = "from its network" if is_own else "from another network"
+                yield self._node_ports.flow(WORKLOAD_TO_ENTRANCE, node, one, node, outcome, way, workload=name)
+
+    def _leads_to_node(self, name: str, address: str, network: str) -> bool:
+        """Return whether what a workload sends to an address of its node leaves by its primary network.
+
+        The default network, where others are locked, has the management port. A user-defined one may have the same
+        subnets as a NIC, and its workloads would reach each other there.
+        """
+        networks = {one["network"] for one in self._plan["workloads"][name]["interfaces"]} - {DEFAULT_NETWORK}
+        networks |= {DEFAULT_NETWORK} if network != DEFAULT_NETWORK else set()
+        return not any(is_within(address, self._plan["networks"][one]["subnets"]) for one in networks)
 
     def _with_egress_ip(
         self, key: tuple[str, str, int], name: str, network: str, egress_node: str
@@ -220,6 +237,8 @@ class EntranceClients:
     def _outcome(self, one: Entrance, where: str, name: str, network: str, through: str) -> Outcome:
         """`through`: the node whose node port it is, or which accepts the external address."""
         node, version, is_own = self._node(name), one.version, where == network
+        # Of the management port in the default network's subnets its switch knows no Service: the host has the address.
+        is_own = is_own and not is_within(one.address, self._plan["networks"][where]["subnets"])
         provider, holder = provider_of(self._plan["nodes"][node]), self._holder(where, one, through)
         # Its own network's switch, and the host, lead to all endpoints; another host follows the policy.
         is_local = one.is_local and not is_own and holder != node

@@ -87,19 +87,23 @@ class EntranceFlows:
 
 
 def flow_of(
-    kind: str, runner: str, network: str, entrance: Entrance, node: str, outcome: Outcome, *, seen_as: str = "",
-    workload: str = "",
+    kind: str, runner: str, network: str, entrance: Entrance, node: str, outcome: Outcome, *, workload: str = "",
+    place: str = "", **more,
 ) -> ExternalFlow | Untested:  # fmt: skip
-    """Return the packet of a workload, or of the runner itself, to an entrance by way of a node."""
+    """Return the packet of a workload, or of the runner itself, to an entrance by way of a node.
+
+    `place` is what the address is on, where that is not the provider network. `more` are fields of the result.
+    """
     if outcome.untested:
         what = f"{entrance.service} {entrance.protocol} {entrance.port['port']} of {network}"
         return Untested(kind, outcome.untested, what)
-    target = f"{entrance.service} {entrance.kind} {entrance.protocol} {entrance.number} of {node}"
+    where = f" at {place}" if place else ""
+    target = f"{entrance.service} {entrance.kind} {entrance.protocol} {entrance.number}{where} of {node}"
     return ExternalFlow(
         kind, runner, workload or runner, target, workload, "", entrance.version, entrance.address, outcome.reach,
-        outcome.reason, seen_as=seen_as, protocol=entrance.protocol, port=entrance.number, through=node,
+        outcome.reason, protocol=entrance.protocol, port=entrance.number, through=node,
         responders=outcome.responders, named=outcome.named, refused=outcome.reach and not outcome.responders,
-        denied=outcome.denied,
+        denied=outcome.denied, **more,
     )  # fmt: skip
 
 

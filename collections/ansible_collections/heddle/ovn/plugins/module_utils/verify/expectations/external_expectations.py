@@ -11,7 +11,8 @@
 | host in VRF to workload | on the VRF's network |
 | workload to service | the shared ones, from the default and every primary network (OKEP-5193, "Services") |
 | workload to cluster IP | see `cluster_ip_expectations.py` |
-| external host, host, workload to entrance | see `entrance_expectations.py` and `entrance_clients.py` |
+| external host, host, workload to entrance | see `entrance_expectations.py` and `entrance_clients.py`; at other \
+addresses than on the provider network `node_port_expectations.py` |
 | external host to service | never: whatever node it has a route through, services are for hosts and workloads |
 
 Where a flow must reach, the policies of its workload have to permit it as well; a host's own workloads always accept
@@ -53,6 +54,8 @@ from .external_flow import (
     ExternalFlow,
 )
 from .firewall_permissions import FirewallPermissions
+from .flow_classes import chosen
+from .node_port_expectations import NodePortFlows
 from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .pool_flows import pool_flows, through_egress, untested_pools
 from .pools import without_pools
@@ -90,7 +93,7 @@ def external_flows(
 ) -> list[ExternalFlow]:
     """Return the expected north-south packets; `runner`: only those that it sends.
 
-    `external` maps each external host to its addresses on the provider network.
+    `external` maps each external host to its addresses on the provider network, and on networks of NICs of nodes.
     """
     return flows_and_untested(plan, external, runner, selection)[0]
 
@@ -103,7 +106,7 @@ def flows_and_untested(
     found = _ExternalFlows(plan, external, selection)
     sent = (one for node in plan["nodes"] if runner in (None, node) for one in found.from_node(node))
     frames = (one for name in external if runner in (None, name) for one in found.from_external(name))
-    pools = pool_flows(plan, {node: host_addresses(plan, node) for node in plan["nodes"]}, external, runner)
+    pools = pool_flows(plan, {node: host_addresses(plan, node) for node in plan["nodes"]}, found.external, runner)
     every: list[ExternalFlow] = []
     untested: dict[Untested, None] = {}
     for one in chain(sent, frames, pools):
@@ -112,32 +115,7 @@ def flows_and_untested(
         else:
             every.append(one)
     untested.update(dict.fromkeys(found.clients.unasked()))
-    return every if selection.pairs == ALL else _chosen(every, plan, selection), list(untested)
-
-
-def class_of(plan: dict, one: ExternalFlow) -> tuple[str, ...]:
-    """Return the class of a flow: kind, sender's host, network, target, workload's host, family, expectation.
-
-    Of a Service, each address and port is a target.
-    """
-    if not one.workload:
-        target = f"{one.target} {one.address}"
-        return one.kind, one.runner, "", target, one.through, str(one.family), "reach" if one.reach else "not"
-    workload = plan["workloads"][one.workload]
-    network = one.network or primary_network(plan, one.workload)
-    target = "" if one.target == one.workload else f"{one.target} {one.address}" if one.protocol else one.target
-    return one.kind, one.runner, network, target, workload["node"], str(one.family), "reach" if one.reach else "not"
-
-
-def _chosen(found: list[ExternalFlow], plan: dict, selection: Selection) -> list[ExternalFlow]:
-    alike: dict[tuple[str, ...], list[ExternalFlow]] = {}
-    for one in found:
-        alike.setdefault(class_of(plan, one), []).append(one)
-    return [
-        one
-        for key, members in alike.items()
-        for one in (members if key[0] == TO_EXTERNAL else [members[selection.number(*key) % len(members)]])
-    ]
+    return every if selection.pairs == ALL else chosen(every, plan, selection), list(untested)
 
 
 def left_out(plan: dict, external: dict[str, list[str]], untested: list[Untested] | None = None) -> list[str]:
@@ -179,7 +157,7 @@ def left_out(plan: dict, external: dict[str, list[str]], untested: list[Untested
     for name, workload in askers(plan)["workloads"].items():
         for number, interface in default_elsewhere(workload).items():
             lines.append(f"{name}: its IPv{number} default route leads out of {interface}, which is not tested")
-    lines += found.cluster_ips.untested() + found.clients.untested() + of_services
+    lines += found.cluster_ips.untested() + found.clients.untested() + found.node_ports.untested() + of_services
     return lines + found.firewalls.untested() + found.egress.untested() + untested_pools(plan, external)
 
 
@@ -188,11 +166,14 @@ class _ExternalFlows:
         plan = without_pools(plan)
         self.plan = askers(plan)
         self.policies, self.firewalls = PolicyPermissions(plan), FirewallPermissions(plan)
-        self.egress, self.external = EgressAddresses(plan), external
+        self.egress = EgressAddresses(plan)
         endpoints = ServiceEndpoints(plan, self.policies)
         self.entrances = EntranceFlows(plan, endpoints)
         permissions = self.policies, self.firewalls, self.egress
-        self.clients = EntranceClients(self.plan, self.entrances, endpoints, permissions, selection)
+        self.node_ports = NodePortFlows(plan, self.entrances, external, selection)
+        self.external = self.node_ports.on_provider_network()
+        ways = self.entrances, self.node_ports
+        self.clients = EntranceClients(self.plan, ways, endpoints, permissions, selection)
         self.on_node: dict[str, list[str]] = {node: [] for node in plan["nodes"]}
         for name, workload in self.plan["workloads"].items():
             self.on_node[workload["node"]].append(name)
@@ -211,7 +192,9 @@ class _ExternalFlows:
         if provider:
             yield from self._from_host(node)
             yield from self.entrances.from_host(node)
+            yield from self.node_ports.from_host(node)
             yield from self.clients.flows(node)
+        yield from self.node_ports.from_other_host(node)
 
     def from_external(self, runner: str) -> Iterator[ExternalFlow | Untested]:
         for name, workload in self.plan["workloads"].items():
@@ -226,6 +209,7 @@ class _ExternalFlows:
         for node in self.plan["nodes"]:
             yield from self._services_through(runner, node)
             yield from self.entrances.from_external(runner, self.external[runner], node)
+            yield from self.node_ports.from_external(runner, node)
 
     def _services_through(self, runner: str, node: str) -> Iterator[ExternalFlow]:
         """Frames to the node's MAC, as a host with a route to the services by way of that node sends them."""

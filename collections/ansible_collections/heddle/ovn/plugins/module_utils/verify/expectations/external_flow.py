@@ -11,8 +11,8 @@ FROM_HOST, FROM_VRF = "host to workload", "host in VRF to workload"
 TO_SERVICE, FROM_EXTERNAL_TO_SERVICE = "workload to service", "external host to service"
 TO_CLUSTER_IP = "workload to cluster IP"
 EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE = "external host to entrance", "host to entrance"
-WORKLOAD_TO_ENTRANCE = "workload to entrance"
-ENTRANCES = EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, WORKLOAD_TO_ENTRANCE
+WORKLOAD_TO_ENTRANCE, OTHER_HOST_TO_ENTRANCE = "workload to entrance", "other host to entrance"
+ENTRANCES = EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, OTHER_HOST_TO_ENTRANCE, WORKLOAD_TO_ENTRANCE
 # Of workloads with an address of a pool, and of clients of an Egress.
 POOL_TO_HOST, POOL_FROM_HOST = "pool to host", "host to pool"
 POOL_TO_ROUTER, POOL_FROM_ROUTER = "pool to router", "router to pool"
@@ -21,7 +21,7 @@ THROUGH_EGRESS = "workload through Egress"
 UNSOLICITED = "unsolicited source to node's port"
 KINDS = (
     TO_EXTERNAL, UNSOLICITED, FROM_EXTERNAL, TO_OWN_HOST, TO_OTHER_HOST, FROM_HOST, FROM_VRF, TO_SERVICE,
-    TO_CLUSTER_IP, FROM_EXTERNAL_TO_SERVICE, EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, WORKLOAD_TO_ENTRANCE,
+    TO_CLUSTER_IP, FROM_EXTERNAL_TO_SERVICE, *ENTRANCES,
     POOL_TO_HOST, POOL_FROM_HOST, POOL_TO_ROUTER, POOL_FROM_ROUTER, THROUGH_EGRESS,
 )  # fmt: skip
 
@@ -38,7 +38,8 @@ class ExternalFlow:
     may answer for a service. `named`: their answer has their name, as the port leads to that of verify. Elsewhere a TCP
     connection, or that an endpoint refuses it, is the answer. `refused`: only that the connection is refused counts as
     an answer, as for a service without endpoints. `denied`: policies of all endpoints deny it, so that a refusal means
-    that one got it.
+    that one got it. `way` is what the class of a packet to a node port is about, at an address beyond the provider
+    network.
     """
 
     kind: str
@@ -63,6 +64,7 @@ class ExternalFlow:
     named: bool = False
     refused: bool = False
     denied: bool = False
+    way: str = ""
 
     @property
     def right_sources(self) -> tuple[str, ...]:

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel sends on a link by itself: settings in /proc/sys of the current namespace."""
+
+from __future__ import annotations
+
+import contextlib
+
+
+def silence(name: str, *, solicits: bool) -> None:
+    """Make a link look for no duplicates of its addresses, nor for routers if not `solicits`.
+
+    Nothing on a kernel without IPv6.
+    """
+    settings = {"accept_dad": "0"} if solicits else {"accept_dad": "0", "router_solicitations": "0"}
+    with contextlib.suppress(FileNotFoundError):
+        for setting, value in settings.items():
+            _write(f"ipv6/conf/{name}/{setting}", value)
+
+
+def ignore_arp(name: str) -> None:
+    """Make a link answer ARP for no address of the host.
+
+    It is for the switch's end of a workload's link. Beside a userspace datapath the kernel sees these frames as well,
+    and has the address of the management port that the workload asks for.
+    """
+    _write(f"ipv4/conf/{name}/arp_ignore", "8")
+
+
+def _write(name: str, value: str) -> None:
+    with open(f"/proc/sys/net/{name}", "w", encoding="ascii") as file:
+        file.write(value)
