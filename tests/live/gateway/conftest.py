@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import time
@@ -48,8 +49,6 @@ NEXT_HOPS = ("192.0.2.1", "2001:db8::1")
 # machine, so that a product that always loses the first packet does not pass.
 LOST_SECONDS, REPETITIONS = 30.0, 2
 _PACKETS_CONNECTED = re.compile(r"rconn\(ovn_pinctrl\d*\)\|INFO\|.*: connected")
-# Parameters that are an address family.
-FAMILIES = ("family", "version")
 
 
 def interface_of(namespace: str, name: str = "a") -> str:
@@ -67,6 +66,8 @@ class Host:
         self._copies: dict[str, str] = {}
         # Requests of gateway routers, by their place among what was sent to the uplink.
         self._answered: set[int] = set()
+        # Source ports, each for one connection of the tests that share the host.
+        self.ports = itertools.count(5000)
         # What the provider network's frames are tagged with at the uplink; 0 for none.
         self.vlan = 0
         # What came in since the last exchange, apart from what exchanges add.
@@ -368,17 +369,11 @@ def _shared(tools):
 
 @pytest.fixture
 def shared_host(request, _shared, monkeypatch):
-    """As `host`, for a test that leaves plan and host as they are; it shares the host with the other address family.
+    """As `host`, for a test that leaves plan and host as they are; it shares the host with the tests before and after.
 
-    Connections of the two families differ, so what the first has left does not matter to the second.
+    Those of its file that give the same arguments. A connection must be none of a former test: `Host.ports` are unused.
     """
     failed = request.session.testsfailed
-    others = {name: value for name, value in request.node.callspec.params.items() if name not in FAMILIES}
-
-    def make(*arguments, **facts) -> tuple[Host, Zone]:
-        key = repr((request.node.originalname, others, arguments, facts))
-        return _shared.take(key, monkeypatch, *arguments, **facts)
-
-    yield make
+    yield lambda *arguments, **facts: _shared.take(monkeypatch, *arguments, **facts)
     if request.session.testsfailed > failed:
         _shared.end()

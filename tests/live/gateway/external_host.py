@@ -37,9 +37,8 @@ def request_of(zone, name: str, protocol: int, family: int) -> Packet:
     """
     interface = zone.plan["workloads"][f"{name}/a"]["interfaces"][-1]
     address = next(item for item in interface["addresses"] if (":" in item) == (family == 6)).partition("/")[0]
-    routers = zone.northbound.rows("Logical_Router_Port", "name", "mac")
     ends = ("rtos-node1",) if name == "plain" else (f"rtos-{name}_net_node1", f"trtos-{name}_net_ovn_layer2_switch")
-    gateway = next(row["mac"] for row in routers if row["name"] in ends)
+    gateway = next(mac for port, mac in zone.router_macs.items() if port in ends)
     port = 5000 if protocol == UDP else 5000 + NAMES.index(name)
     found = Packet(interface["mac"], gateway, address, EXTERNAL[family], protocol, port, payload=name.encode())
     if protocol == UDP:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host of the tests of gateways that both address families of one test use, one after the other."""
+"""A host of the tests of gateways that several tests of a file use, one after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from inspect import signature
 
 import pytest
 
@@ -12,9 +13,9 @@ from tests.live.conftest import Server, Toolbox, short_folder, start_northd, sto
 
 
 class SharedHost:
-    """The host that a test has started, for the same test with the other address family.
+    """The host that a test has started, for the next one that wants the same.
 
-    It is started anew when it has got another plan, or after a test that failed.
+    It is started anew for other arguments, when it has got another plan, and after a test that failed.
     """
 
     def __init__(self, tools: Toolbox, host: type, find_daemons: Callable, apply_to_host: Callable) -> None:
@@ -23,8 +24,11 @@ class SharedHost:
         self._key = ""
         self._made: tuple | None = None
 
-    def take(self, key: str, monkeypatch: pytest.MonkeyPatch, *arguments, **facts) -> tuple:
+    def take(self, monkeypatch: pytest.MonkeyPatch, *arguments, **facts) -> tuple:
         """Return the host to which this was applied."""
+        wanted = signature(self._apply).bind(None, None, None, *arguments, **facts)
+        wanted.apply_defaults()
+        key = repr(wanted.arguments)
         if self._made is None or key != self._key or self._made[1].plan is not self._made[2]:
             self.end()
             self._key, self._made = key, self._start(monkeypatch, *arguments, **facts)

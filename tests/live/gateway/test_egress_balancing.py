@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from itertools import product
 
 import pytest
 
@@ -18,6 +19,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing impor
 from tests.live.gateway.conftest import BRIDGE, UPLINK
 from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, request_of
 from tests.live.gateway.packets import SYN, TCP, UDP, Packet, Question
+from tests.matrix import pairwise
 
 # Of Layer2, Layer3 and the default network; the others have no EgressIP.
 BALANCED = ("flat", "deep", "plain")
@@ -27,6 +29,8 @@ ADDRESSES = {
     6: {"flat": ["2001:db8::100", "2001:db8::110"], "deep": ["2001:db8::101", "2001:db8::111"],
         "plain": ["2001:db8::102", "2001:db8::112"]},
 }  # fmt: skip
+# By the number of those that are not node1.
+HOLDERS = {1: ("node1", "node2"), 2: ("node2", "node3")}
 ENDS = {"node2": "198.18.1.12", "node3": "198.18.1.13"}
 # That all of them have one of two addresses has a probability of 2 ** -23.
 CONNECTIONS, PACKETS = 24, 2
@@ -36,6 +40,11 @@ def balanced(name: str, addresses: list[str]) -> str:
     spec = {"egressIPs": addresses, "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
     document = {"apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP", "metadata": {"name": name}, "spec": spec}
     return f"---\n{json.dumps(document)}\n"
+
+
+def balanced_host(host, family: int, mode: str, holders: tuple[str, ...]) -> tuple:
+    text = MANIFESTS + "".join(balanced(name, ADDRESSES[family][name]) for name in BALANCED)
+    return host(text, mode, egress_hosts=holders)
 
 
 def answer_neighbours(zone, machine, copies: dict[str, str]) -> None:
@@ -77,22 +86,22 @@ def places(machine, copies: dict[str, str], target: str) -> dict[int, list[Place
     return found
 
 
-def connections(zone, name: str, family: int) -> dict[int, Packet]:
+def connections(zone, name: str, family: int, first: int = 10000) -> dict[int, Packet]:
     """The first packets of connections of a workload, by the port that they are for."""
     request = replace(request_of(zone, name, UDP, family), protocol=TCP, kind=SYN, payload=b"")
-    first = 10000 + 1000 * NAMES.index(name)
+    first += 1000 * NAMES.index(name)
     return {number: replace(request, target_port=number) for number in range(first, first + CONNECTIONS)}
 
 
-@pytest.mark.parametrize("mode", ["shared", "local"])
-@pytest.mark.parametrize("holders", [("node1", "node2"), ("node2", "node3")], ids=["on-a-holder", "elsewhere"])
-@pytest.mark.parametrize("family", [4, 6])
-def test_connections_are_distributed_over_the_holders(host, family, holders, mode):
-    text = MANIFESTS + "".join(balanced(name, ADDRESSES[family][name]) for name in BALANCED)
-    machine, zone = host(text, mode, egress_hosts=holders)
+@pytest.mark.parametrize(
+    ("family", "mode", "others"), pairwise(product([4, 6], ["shared", "local"], [1, 2])), scope="module"
+)
+def test_connections_are_distributed_over_the_holders(shared_host, family, mode, others):
+    """Another host holds one of the addresses, or each of them."""
+    machine, zone = balanced_host(shared_host, family, mode, HOLDERS[others])
     copies = machine.mirror_tunnels()
     assert set(ENDS.values()) <= copies.keys()
-    ends = {ENDS.get(one, "") for one in holders}
+    ends = {ENDS.get(one, "") for one in HOLDERS[others]}
     for name in BALANCED:
         requests = connections(zone, name, family)
 
@@ -121,13 +130,12 @@ def test_connections_are_distributed_over_the_holders(host, family, holders, mod
     assert not [one for one in machine.sent(BRIDGE) if isinstance(one, Packet) and one.target == EXTERNAL[family]]
 
 
-@pytest.mark.parametrize("family", [4, 6])
-def test_replies_come_back_to_connections_that_leave_here(host, family):
-    text = MANIFESTS + "".join(balanced(name, ADDRESSES[family][name]) for name in BALANCED)
-    machine, zone = host(text, egress_hosts=("node1", "node2"))
+@pytest.mark.parametrize(("family", "mode", "others"), [(4, "shared", 1), (6, "shared", 1)], scope="module")
+def test_replies_come_back_to_connections_that_leave_here(shared_host, family, mode, others):
+    machine, zone = balanced_host(shared_host, family, mode, HOLDERS[others])
     copies = machine.mirror_tunnels()
     for name in BALANCED:
-        requests = connections(zone, name, family)
+        requests = connections(zone, name, family, 20000)
         for number, packet in requests.items():
             machine.receive(f"if-{name}", packet.encode())
             machine.exchange(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -21,6 +22,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.render.gateway.egress_f
 from tests.live.gateway.conftest import BRIDGE, MAC, NEXT_HOP_MAC, UPLINK
 from tests.live.gateway.external_host import EXTERNAL, MANIFESTS, NAMES, NODE, conversations, request_of
 from tests.live.gateway.packets import UDP, Answer, Packet, Question
+from tests.matrix import each_value, pairwise
 from tests.pipeline import stored
 
 LABELS = {"k8s.ovn.org/egress-assignable": ""}
@@ -43,8 +45,8 @@ def started(host, mode: str, family: int):
     return host(text, mode, labels=LABELS)
 
 
-@pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("mode", ["shared", "local"])
+@pytest.mark.parametrize("mode", ["local", "shared"])
+@pytest.mark.parametrize("family", [4, 6], scope="module")
 def test_connections_leave_with_the_egress_address_and_get_their_replies(shared_host, family, mode):
     machine, zone = started(shared_host, mode, family)
     assert not machine.apply(zone.plan).changed
@@ -54,8 +56,7 @@ def test_connections_leave_with_the_egress_address_and_get_their_replies(shared_
         assert {(packet.source_mac, packet.target_mac) for packet in seen.values()} == {(MAC, NEXT_HOP_MAC)}
 
 
-@pytest.mark.parametrize("mode", ["shared", "local"])
-@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize(("family", "mode"), each_value([(4, "shared"), (6, "local"), (4, "local"), (6, "shared")]))
 def test_one_address_for_workloads_of_all_networks(host, family, mode):
     """Their networks have equal subnets, workloads equal addresses, and all send from one port to one port."""
     address = EGRESS[family]["flat"]
@@ -90,7 +91,7 @@ def test_address_on_another_nic_leads_to_the_management_port(host, family):
     assert not at(UPLINK, "target")
 
 
-@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("family", [4, 6], scope="module")
 def test_other_nodes_are_reached_with_the_address_of_the_node(shared_host, family):
     """An EgressIP is for what is beyond the cluster (ovn-kubernetes, policies 102 with the mark 1008)."""
     machine, zone = started(shared_host, "shared", family)
@@ -107,7 +108,7 @@ def test_other_nodes_are_reached_with_the_address_of_the_node(shared_host, famil
     assert seen() == dict.fromkeys(EGRESS[family], NODE[family])
 
 
-@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("family", [4, 6], scope="module")
 def test_new_connections_to_an_egress_address_reach_no_workload(shared_host, family):
     machine, _zone = started(shared_host, "shared", family)
     for number, address in enumerate(EGRESS[family].values()):
@@ -174,9 +175,9 @@ def test_nothing_leaves_with_an_address_that_moves_and_nothing_answers_for_it(ho
     assert answered == {EGRESS[family]["plain"]}
 
 
-@pytest.mark.parametrize("mode", ["shared", "local"])
-@pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("former", ["node1", "node2"])
+@pytest.mark.parametrize(
+    ("former", "family", "mode"), pairwise(product(["node1", "node2"], [4, 6], ["shared", "local"]))
+)
 def test_an_address_that_has_not_left_its_host_is_used_there_and_nowhere_else(host, family, mode, former):
     """node1 has addresses and could not give them up, or has prepared for those that node2 could not give up."""
     text = MANIFESTS + "".join(egress_ip(name, address) for name, address in EGRESS[family].items())

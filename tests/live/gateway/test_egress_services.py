@@ -55,7 +55,7 @@ def addresses_of(zone, name: str) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("mode", ["shared", "local"])
+@pytest.mark.parametrize("mode", ["local", "shared"], scope="module")
 def test_user_defined_networks_leave_with_the_load_balancer_and_get_their_replies(shared_host, family, mode):
     machine, zone = shared_host(manifests(), mode)
     assert not machine.apply(zone.plan).changed
@@ -71,7 +71,7 @@ def test_user_defined_networks_leave_with_the_load_balancer_and_get_their_replie
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("mode", ["shared", "local"])
+@pytest.mark.parametrize("mode", ["local", "shared"], scope="module")
 def test_the_default_network_leaves_by_the_kernel_of_the_host(shared_host, family, mode):
     machine, zone = shared_host(manifests(), mode)
     external = addresses_of(zone, "plain")[family]

@@ -30,7 +30,8 @@ PROCESSES = ("own", "nic")
 HOSTS = {"far": "", "peer": ", nodeName: node2", **dict.fromkeys(PROCESSES, ", nodeName: node1")}
 # Each network's Services are asked by a workload of the next one: of equal subnets, of other topologies.
 ASKING = dict(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))
-MODES = ("shared", "local")
+# Gateway modes and Layer2 topologies.
+CLUSTERS = (("shared", "transit-router"), ("local", "transit-router"), ("shared", "gateway-router"))
 
 
 def number(where: str, name: str) -> int:
@@ -60,8 +61,9 @@ def manifests(policy: str) -> str:
 class Exchange:
     """Requests to Services, each with a payload and a source port of its own, and what became of them."""
 
-    def __init__(self, host, mode: str, policy: str, family: int, settings: dict | None = None) -> None:
-        self.family, self.ports = family, itertools.count(5000)
+    def __init__(self, host, family: int, mode: str, topology: str, policy: str) -> None:
+        self.family = family
+        settings = {**EVERYWHERE, "layer2_topology": topology}
         self.machine, self.zone = host(manifests(policy), mode, settings=settings, nics=True)
         self.kernel = kernel_of(self.machine, self.zone, NAMES)
         self.holders = (*NEXT_HOPS, ENDPOINTS["peer"][family])
@@ -92,13 +94,13 @@ class Exchange:
         return [one for one in sent if isinstance(one, Packet) and one.payload == text]
 
     def from_workload(self, where: str, target: tuple[str, int], text: bytes) -> Packet:
-        own = request(self.zone, where, "a", target[0], source_port=next(self.ports))
+        own = request(self.zone, where, "a", target[0], source_port=next(self.machine.ports))
         own = replace(own, target_port=target[1], payload=text)
         self.machine.receive(f"if-{where}", own.encode())
         return own
 
     def from_external_host(self, target: tuple[str, int], text: bytes, port: int = 0) -> Packet:
-        port = port or next(self.ports)
+        port = port or next(self.machine.ports)
         own = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[self.family], target[0], UDP, port, target[1], payload=text)
         self.machine.receive(UPLINK, own.encode())
         return own
@@ -136,12 +138,10 @@ def all_targets(exchange: Exchange, names=tuple(ENDPOINTS)):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize(
-    ("mode", "layer2"), [*((mode, "transit-router") for mode in MODES), ("shared", "gateway-router")]
-)
-def test_external_hosts_reach_all_endpoints(shared_host, family, mode, layer2):
+@pytest.mark.parametrize("way", [(*one, "Cluster") for one in CLUSTERS], ids="-".join, scope="module")
+def test_external_hosts_reach_all_endpoints(shared_host, family, way):
     """Also where client, its port and endpoint are those of a connection by way of another network."""
-    exchange = Exchange(shared_host, mode, "Cluster", family, {**EVERYWHERE, "layer2_topology": layer2})
+    exchange = Exchange(shared_host, family, *way)
     for where, name, kind, target in all_targets(exchange):
         if kind != "cluster IP":
             text = f"{where} {name} {kind}".encode()
@@ -152,9 +152,9 @@ def test_external_hosts_reach_all_endpoints(shared_host, family, mode, layer2):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("mode", MODES)
-def test_a_process_of_the_node_sees_external_clients_with_the_policy_local(shared_host, family, mode):
-    exchange = Exchange(shared_host, mode, "Local", family)
+@pytest.mark.parametrize("way", [(*one, "Local") for one in CLUSTERS[:2]], ids="-".join, scope="module")
+def test_a_process_of_the_node_sees_external_clients_with_the_policy_local(shared_host, family, way):
+    exchange = Exchange(shared_host, family, *way)
     for where, name, kind, target in all_targets(exchange, PROCESSES):
         if kind != "cluster IP":
             text = f"{where} {name} {kind}".encode()
@@ -164,11 +164,12 @@ def test_a_process_of_the_node_sees_external_clients_with_the_policy_local(share
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("policy", ["Cluster", "Local"])
-@pytest.mark.parametrize("mode", MODES)
-def test_workloads_reach_all_endpoints(shared_host, family, mode, policy):
+@pytest.mark.parametrize(
+    "way", [(*one, policy) for policy in ("Cluster", "Local") for one in CLUSTERS[:2]], ids="-".join, scope="module"
+)
+def test_workloads_reach_all_endpoints(shared_host, family, way):
     """Those of the same network also by the cluster IP, those of another one by way of their host."""
-    exchange = Exchange(shared_host, mode, policy, family)
+    exchange = Exchange(shared_host, family, *way)
     for where, name, kind, target in all_targets(exchange):
         for client in (where, ASKING[where]) if kind != "cluster IP" else (where,):
             text = f"{client} to {where} {name} {kind}".encode()

@@ -7,7 +7,6 @@ other hosts send comes in there.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 
 import pytest
@@ -52,8 +51,7 @@ class Exchange:
     """Requests to entrances, each with a payload of its own, and what became of them."""
 
     def __init__(self, host, mode: str, policy: str, family: int) -> None:
-        # Each request has its own: connections by several addresses have one endpoint.
-        self.family, self.ports = family, itertools.count(5000)
+        self.family = family
         text = TENANTS + POOL + "".join(exposed(name, policy) for name in NAMES)
         self.machine, self.zone = host(text, mode)
         self.kernel = kernel_of(self.machine, self.zone, NAMES)
@@ -69,7 +67,8 @@ class Exchange:
 
     def ask(self, client: str, target: Target, text: bytes) -> Packet:
         """Let a workload send a request."""
-        own = request(self.zone, client, "a", target.address, source_port=next(self.ports))
+        # Each request has its own: connections by several addresses have one endpoint.
+        own = request(self.zone, client, "a", target.address, source_port=next(self.machine.ports))
         own = replace(own, target_port=target.port, payload=text)
         self.machine.receive(f"if-{client}", own.encode())
         return own
@@ -103,7 +102,7 @@ class Exchange:
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize(("mode", "policy"), MODES)
+@pytest.mark.parametrize(("mode", "policy"), MODES, scope="module")
 def test_workloads_of_the_same_network(shared_host, family, mode, policy):
     """Their switch leads to the endpoints, with the client's own address, whatever the policy."""
     exchange = Exchange(shared_host, mode, policy, family)
@@ -121,7 +120,7 @@ def test_workloads_of_the_same_network(shared_host, family, mode, policy):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize(("mode", "policy"), MODES)
+@pytest.mark.parametrize(("mode", "policy"), MODES, scope="module")
 def test_workloads_of_other_networks(shared_host, family, mode, policy):
     """By way of their host, or of another one; they do not reach what the Service has no port for."""
     exchange = Exchange(shared_host, mode, policy, family)
@@ -141,7 +140,7 @@ def test_workloads_of_other_networks(shared_host, family, mode, policy):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize(("mode", "policy"), MODES)
+@pytest.mark.parametrize(("mode", "policy"), MODES, scope="module")
 def test_workloads_of_other_hosts(shared_host, family, mode, policy):
     """They come with the address of their host, which the policy Local keeps, also for external addresses."""
     exchange = Exchange(shared_host, mode, policy, family)

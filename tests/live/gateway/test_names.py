@@ -102,6 +102,35 @@ def test_names_are_answered_in_their_network_only(shared_host, family):
 
 
 @pytest.mark.parametrize("family", [4, 6])
+def test_gateway_of_a_workload_without_other_servers_answers(shared_host, family):
+    """It is what `resolv.conf` and DHCP name then."""
+    machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
+    for token, where in enumerate(NAMES, start=200):
+        web, routes = cluster_ip(zone, where, "web", family), interface(zone, where, "a")["routes"]
+        gateway = next(one["via"] for one in routes if one["to"] == {4: "0.0.0.0/0", 6: "::/0"}[family])
+        asked = replace(query(zone, where, f"web.{where}", TYPES[family], family, token), target=gateway)
+        code, count, rest = answer(machine, zone, where, asked)
+        assert (code, count) == (0, 1), where
+        assert rest.endswith(ipaddress.ip_address(web).packed), where
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_the_resolver_of_a_workload_works_without_a_server(shared_host, family):
+    """Its name server is the gateway, on the way to which OVN answers for the names of the network."""
+    machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
+    files = {one.namespace: one.resolver.splitlines() for one in render_endpoints(zone.plan, "node1")}
+    for token, where in enumerate(NAMES):
+        search, *servers = files[f"{where}_a"]
+        assert search.split() == ["search", f"{where}.svc.{DOMAIN}", f"svc.{DOMAIN}", DOMAIN]
+        target = next(one.split()[1] for one in servers if (":" in one) == (family == 6))
+        name = f"web.{search.split()[1]}"
+        asked = replace(query(zone, where, name, TYPES[family], family, token), target=target)
+        code, count, rest = answer(machine, zone, where, asked)
+        assert (code, count) == (0, 1)
+        assert rest.endswith(ipaddress.ip_address(cluster_ip(zone, where, "web", family)).packed)
+
+
+@pytest.mark.parametrize("family", [4, 6])
 def test_name_of_an_alias_is_left_to_the_server(shared_host, family):
     """Also where a workload has the name: else clients would reach it instead of what the alias stands for."""
     alias = "".join(
@@ -116,19 +145,6 @@ def test_name_of_an_alias_is_left_to_the_server(shared_host, family):
         code, count, rest = answer(machine, zone, where, other)
         assert (code, count) == (0, 1), where
         assert rest.endswith(ipaddress.ip_address(address(zone, where, "b", family)).packed), where
-
-
-@pytest.mark.parametrize("family", [4, 6])
-def test_gateway_of_a_workload_without_other_servers_answers(shared_host, family):
-    """It is what `resolv.conf` and DHCP name then."""
-    machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
-    for token, where in enumerate(NAMES, start=200):
-        web, routes = cluster_ip(zone, where, "web", family), interface(zone, where, "a")["routes"]
-        gateway = next(one["via"] for one in routes if one["to"] == {4: "0.0.0.0/0", 6: "::/0"}[family])
-        asked = replace(query(zone, where, f"web.{where}", TYPES[family], family, token), target=gateway)
-        code, count, rest = answer(machine, zone, where, asked)
-        assert (code, count) == (0, 1), where
-        assert rest.endswith(ipaddress.ip_address(web).packed), where
 
 
 @pytest.mark.parametrize("where", ["flat", "plain"])
@@ -172,22 +188,6 @@ def test_names_follow_the_manifests(host):
     zone.settings = {"cluster_domain": ""}
     zone.apply(without)
     assert not zone.northbound.rows("DNS", "records")
-
-
-@pytest.mark.parametrize("family", [4, 6])
-def test_the_resolver_of_a_workload_works_without_a_server(shared_host, family):
-    """Its name server is the gateway, on the way to which OVN answers for the names of the network."""
-    machine, zone = shared_host(TENANTS + SERVICES, settings=SETTINGS)
-    files = {one.namespace: one.resolver.splitlines() for one in render_endpoints(zone.plan, "node1")}
-    for token, where in enumerate(NAMES):
-        search, *servers = files[f"{where}_a"]
-        assert search.split() == ["search", f"{where}.svc.{DOMAIN}", f"svc.{DOMAIN}", DOMAIN]
-        target = next(one.split()[1] for one in servers if (":" in one) == (family == 6))
-        name = f"web.{search.split()[1]}"
-        asked = replace(query(zone, where, name, TYPES[family], family, token), target=target)
-        code, count, rest = answer(machine, zone, where, asked)
-        assert (code, count) == (0, 1)
-        assert rest.endswith(ipaddress.ip_address(cluster_ip(zone, where, "web", family)).packed)
 
 
 def test_a_service_for_dns_does_not_change_the_answers(host):

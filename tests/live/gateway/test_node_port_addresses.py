@@ -39,7 +39,7 @@ class Exchange:
     """Requests to node ports at the host's other addresses, and what became of them."""
 
     def __init__(self, host, mode: str, policy: str, family: int, **more) -> None:
-        self.family, self.ports = family, itertools.count(5000)
+        self.family = family
         text = TENANTS + "".join(node_port(name, policy) for name in NAMES)
         # Marks of the kernel do not reach a userspace datapath, which has shared gateway mode here. There workloads of
         # other networks do not reach their own node by the provider network's addresses.
@@ -72,7 +72,7 @@ class Exchange:
         return seen
 
     def asked(self, name: str, source: str, target: str, text: bytes) -> Packet:
-        ends = source, target, UDP, next(self.ports), self.port(name)
+        ends = source, target, UDP, next(self.machine.ports), self.port(name)
         return Packet(NEXT_HOP_MAC, MAC, *ends, payload=text)
 
     def answered(self, found, sent: Packet) -> None:
@@ -92,7 +92,7 @@ def exchange(shared_host, family, mode, policy):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize(("mode", "policy"), MODES)
+@pytest.mark.parametrize(("mode", "policy"), MODES, scope="module")
 class TestNodePorts:
     """By all addresses of node1 but those on the provider network."""
 
@@ -109,7 +109,7 @@ class TestNodePorts:
         for name, other in ASKING.items():
             for client, target in itertools.product((name, other), exchange.targets):
                 text = f"{client} to {name} {target}".encode()
-                own = request(exchange.zone, client, "a", target, source_port=next(exchange.ports))
+                own = request(exchange.zone, client, "a", target, source_port=next(exchange.machine.ports))
                 sent = replace(own, target_port=exchange.port(name), payload=text)
                 exchange.machine.receive(f"if-{client}", sent.encode())
                 exchange.served(name, text)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -14,7 +15,10 @@ from tests.live.gateway.packets import UDP, Packet
 from tests.live.gateway.test_egress_ips import egress_ip
 from tests.live.gateway.test_node_ports import POOL, PORTS, exposed, targets
 from tests.live.gateway.test_services import NAMES, TENANTS, received, request, server
+from tests.matrix import pairwise
 
+# Addresses for two Services of each network.
+LARGE_POOL = POOL.replace("192.0.2.200/29", "192.0.2.192/28").replace("a00/125", "a00/124")
 OTHER_EXTERNAL = {4: "198.51.100.8", 6: "2001:db8:99::8"}
 CLIENT = {4: f"{EXTERNAL[4]}/32", 6: f"{EXTERNAL[6]}/128"}
 # Join subnets of user-defined networks, and of the default one.
@@ -35,9 +39,8 @@ def arrived(machine, name: str, text: str, which: str = "b") -> list[Packet]:
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("is_sticky", [True, False], ids=["affinity", "no affinity"])
 @pytest.mark.parametrize(("mode", "policy"), WAYS)
-def test_a_client_stays_with_its_endpoint(shared_host, family, mode, policy, is_sticky):
+def test_a_client_stays_with_its_endpoint(shared_host, family, mode, policy):
     """With affinity all connections of one client have one endpoint; without, some of 16 have the other.
 
     By the node port and by the address of the load balancer. OVN remembers the client's own address, whatever endpoints
@@ -45,13 +48,15 @@ def test_a_client_stays_with_its_endpoint(shared_host, family, mode, policy, is_
     """
     affinity = "selector: {app: web}, sessionAffinity: ClientIP"
     services = [exposed(name, policy) for name in NAMES]
-    if is_sticky:
-        services = [one.replace("selector: {app: web}", affinity) for one in services]
-    machine, zone = shared_host(TENANTS + POOL + "".join([*(server(name, "c") for name in NAMES), *services]), mode)
+    services += [
+        exposed(name, policy, "sticky", 100).replace("selector: {app: web}", affinity) for name in NAMES
+    ]  # fmt: skip
+    text = TENANTS + LARGE_POOL + "".join([*(server(name, "c") for name in NAMES), *services])
+    machine, zone = shared_host(text, mode)
     ports = iter(range(10000, 60000))
-    for name in NAMES:
-        for number, (target, port) in enumerate(targets(zone, name, family)):
-            text = str(number)
+    for name, (service, ends) in product(NAMES, {"sticky": 1, "web": 2}.items()):
+        for number, (target, port) in enumerate(targets(zone, name, family, service)):
+            text = f"{service} {number}"
 
             def counts(name=name, text=text):
                 return [len({one.source_port for one in arrived(machine, name, text, end)}) for end in "bc"]
@@ -63,7 +68,7 @@ def test_a_client_stays_with_its_endpoint(shared_host, family, mode, policy, is_
                 return sum(counts()) >= 16
 
             machine.exchange(enough, f"requests to {name}")
-            assert sum(count > 0 for count in counts()) == (1 if is_sticky else 2), (name, target)
+            assert sum(count > 0 for count in counts()) == ends, (name, service, target)
 
 
 def allowing(name: str, *blocks: str) -> str:
@@ -132,11 +137,10 @@ def answers(machine, text: str) -> list[Packet]:
     return [one for one in sent if one.payload == text.encode()]
 
 
-@pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("holder", ["node1", "node2"])
-@pytest.mark.parametrize(("mode", "policy"), WAYS)
-def test_an_endpoint_with_an_egress_ip_answers_with_the_address_that_was_asked(host, family, mode, policy, holder):
+@pytest.mark.parametrize(("way", "holder", "family"), pairwise(product(WAYS, ["node1", "node2"], [4, 6])))
+def test_an_endpoint_with_an_egress_ip_answers_with_the_address_that_was_asked(host, way, holder, family):
     """On the node of the endpoint, whichever node has the EgressIP; its own connections leave with that."""
+    mode, policy = way
     own = {name: {4: f"192.0.2.{100 + number}", 6: f"2001:db8::1:{number}"}[family]
            for number, name in enumerate(NAMES)}  # fmt: skip
     services = "".join(exposed(name, policy) + egress_ip(name, own[name]) for name in NAMES)

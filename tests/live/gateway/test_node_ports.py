@@ -23,19 +23,21 @@ spec: {subnets: [192.0.2.200/29, "2001:db8::a00/125"]}
 OUTSIDE = {4: "198.51.100.80", 6: "2001:db8:99::80"}
 
 
-def exposed(name: str, policy: str) -> str:
+def exposed(name: str, policy: str, service: str = "web", more: int = 0) -> str:
+    """A Service of a namespace's endpoints; `more` is added to its ports where another one has the same addresses."""
     return (
-        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: {name}}}\n"
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: {service}, namespace: {name}}}\n"
         f"spec: {{type: LoadBalancer, ipFamilyPolicy: RequireDualStack, selector: {{app: web}}, "
         f"externalTrafficPolicy: {policy}, externalIPs: [{', '.join(map(repr, OUTSIDE.values()))}], "
-        f"ports: [{{protocol: UDP, port: {PORTS[name] - 29000}, targetPort: 5353, nodePort: {PORTS[name]}}}]}}\n"
+        f"ports: [{{protocol: UDP, port: {PORTS[name] - 29000 + more}, targetPort: 5353, "
+        f"nodePort: {PORTS[name] + more}}}]}}\n"
     )
 
 
-def targets(zone, name: str, family: int) -> list[tuple[str, int]]:
+def targets(zone, name: str, family: int, service: str = "web") -> list[tuple[str, int]]:
     """The addresses and ports of a Service that an external host may send to by way of node1."""
     network = "default" if name == "plain" else f"{name}_net"
-    entry = zone.plan["services"][network][f"{name}/web"]
+    entry = zone.plan["services"][network][f"{name}/{service}"]
     held = [one["address"] for one in entry["external"]["load_balancer"] if one["node"] == "node1"]
     port = entry["ports"][0]
     found = [(NODE[family], port["node_port"]), (OUTSIDE[family], port["port"])]

@@ -43,10 +43,10 @@ def errors(machine, name: str, family: int, which: str = "b") -> list[Packet]:
     return [decode(bytes(12) + kind + one.payload) for one in found]
 
 
-@pytest.mark.parametrize(("mode", "policy"), [("shared", "Cluster"), ("shared", "Local"), ("local", "Cluster")])
 @pytest.mark.parametrize("family", [4, 6])
-def test_the_endpoint_learns_that_its_answer_was_too_big(host, family, mode, policy):
-    machine, zone = host(TENANTS + POOL + "".join(exposed(name, policy) for name in NAMES), mode)
+@pytest.mark.parametrize(("mode", "policy"), [("local", "Cluster"), ("shared", "Local"), ("shared", "Cluster")])
+def test_the_endpoint_learns_that_its_answer_was_too_big(shared_host, family, mode, policy):
+    machine, zone = shared_host(TENANTS + POOL + "".join(exposed(name, policy) for name in NAMES), mode)
     count = 0
     for name in NAMES:
         for number, (target, port) in enumerate(targets(zone, name, family)):
@@ -95,9 +95,9 @@ def test_the_endpoint_learns_that_its_answer_was_too_big(host, family, mode, pol
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_workload_learns_that_what_left_was_too_big_beside_node_ports(host, family):
+def test_a_workload_learns_that_what_left_was_too_big_beside_node_ports(shared_host, family):
     """With the address of the host, which answers of node ports have, too."""
-    machine, zone = host(TENANTS + POOL + "".join(exposed(name, "Cluster") for name in NAMES))
+    machine, zone = shared_host(TENANTS + POOL + "".join(exposed(name, "Cluster") for name in NAMES))
     for name, packet in conversations(machine, zone, family)[0].items():
         assert packet.source == NODE[family]
         machine.receive(UPLINK, too_big(packet))
@@ -108,13 +108,13 @@ def test_a_workload_learns_that_what_left_was_too_big_beside_node_ports(host, fa
     assert not [one for one in machine.sent(BRIDGE) if isinstance(one, Packet) and one.source == ROUTER[family]]
 
 
-@pytest.mark.parametrize("policy", ["Cluster", "Local"])
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_workload_learns_that_what_left_by_its_egress_service_was_too_big(host, family, policy):
+@pytest.mark.parametrize("policy", ["Cluster", "Local"])
+def test_a_workload_learns_that_what_left_by_its_egress_service_was_too_big(shared_host, family, policy):
     """Connections of workloads and of clients have the same address; the bridge has translated the former."""
     text = test_egress_services.manifests().replace('"ports": [{"port": 80}]', f'"ports": {PORTS}')
     text = text.replace('"type": "LoadBalancer"', f'"type": "LoadBalancer", "externalTrafficPolicy": "{policy}"')
-    machine, zone = host(text)
+    machine, zone = shared_host(text)
     sent = conversations(machine, zone, family, NAMES[:-1])[0]
     for name in ("flat", "deep"):
         target = test_egress_services.addresses_of(zone, name)[family]

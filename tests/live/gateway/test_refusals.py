@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,8 +18,8 @@ from tests.live.gateway.test_services import NAMES, TENANTS, UNREACHABLE, addres
 from tests.pipeline import workload
 
 PROTOCOLS = {TCP: "TCP", UDP: "UDP"}
-# Ports of the Service `closed`, the first for each protocol; ports of workloads.
-FIRST = {"TCP": 1080, "UDP": 1180}
+# The first port of Services for each protocol; ports of workloads.
+FIRST = {"TCP": 1080, "UDP": 1380}
 OPEN = {"TCP": 8080, "UDP": 5353}
 # An external host beside EXTERNAL.
 OTHER_EXTERNAL = {4: "198.51.100.8", 6: "2001:db8:99::8"}
@@ -27,44 +28,54 @@ OTHER_EXTERNAL = {4: "198.51.100.8", 6: "2001:db8:99::8"}
 ENDPOINT = {4: "10.50.0.200", 6: "fd50::200"}
 
 
-def exposed_ports(name: str, policy: str, selector: str, ports: list[str]) -> str:
+# Addresses for several Services of each network.
+LARGE_POOL = POOL.replace("192.0.2.200/29", "192.0.2.192/26").replace("a00/125", "a00/122")
+
+
+def exposed_ports(name: str, number: int, policy: str, selector: str, ports: list[str]) -> str:
+    """A Service of a namespace, named and with ports by its number."""
     return (
-        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: closed, namespace: {name}}}\n"
+        f"---\napiVersion: v1\nkind: Service\nmetadata: {{name: closed{number}, namespace: {name}}}\n"
         f"spec: {{type: LoadBalancer, ipFamilyPolicy: RequireDualStack, {selector}"
         f"externalTrafficPolicy: {policy}, externalIPs: [{', '.join(map(repr, OUTSIDE.values()))}], "
         f"ports: [{', '.join(ports)}]}}\n"
     )
 
 
-def port_of(name: str, protocol: str, target: str | int, more: int = 0) -> str:
-    """A port of the Service `closed`, named by its number."""
-    number = FIRST[protocol] + NAMES.index(name) + more
-    return f"{{name: p{number}, protocol: {protocol}, port: {number}, targetPort: {target}}}"
+def port_number(name: str, number: int, protocol: str, more: int = 0) -> int:
+    """Services of all networks have an address in common, so each has ports of its own."""
+    return FIRST[protocol] + NAMES.index(name) + 20 * number + more
 
 
-def closed(name: str, selector: str, policy: str) -> str:
+def port_of(name: str, number: int, protocol: str, target: str | int, more: int = 0) -> str:
+    """A port of a Service, named by its number."""
+    port = port_number(name, number, protocol, more)
+    return f"{{name: p{port}, protocol: {protocol}, port: {port}, targetPort: {target}}}"
+
+
+def closed(name: str, number: int, selector: str, policy: str) -> str:
     """A Service of a TCP and a UDP port with the endpoints that have the label."""
-    ports = [port_of(name, protocol, target) for protocol, target in OPEN.items()]
-    return exposed_ports(name, policy, f"selector: {{app: {selector}}}, ", ports)
+    ports = [port_of(name, number, protocol, target) for protocol, target in OPEN.items()]
+    return exposed_ports(name, number, policy, f"selector: {{app: {selector}}}, ", ports)
 
 
-def partly_closed(name: str, policy: str) -> str:
+def partly_closed(name: str, number: int, policy: str) -> str:
     """One of two ports of each protocol with an endpoint, and one with a target port that no workload has."""
-    ports = [port_of(name, protocol, "none") for protocol in OPEN]
-    ports += [port_of(name, protocol, target, 10) for protocol, target in OPEN.items()]
-    return exposed_ports(name, policy, "selector: {app: web}, ", ports)
+    ports = [port_of(name, number, protocol, "none") for protocol in OPEN]
+    ports += [port_of(name, number, protocol, target, 10) for protocol, target in OPEN.items()]
+    return exposed_ports(name, number, policy, "selector: {app: web}, ", ports)
 
 
-def of_one_family(name: str, family: int) -> str:
+def of_one_family(name: str, number: int, family: int) -> str:
     """A dual-stack Service with an endpoint of one family."""
-    ports = [port_of(name, protocol, target) for protocol, target in OPEN.items()]
+    ports = [port_of(name, number, protocol, target) for protocol, target in OPEN.items()]
     targets = ", ".join(
-        f"{{name: p{FIRST[protocol] + NAMES.index(name)}, protocol: {protocol}, port: {target}}}"
+        f"{{name: p{port_number(name, number, protocol)}, protocol: {protocol}, port: {target}}}"
         for protocol, target in OPEN.items()
     )
-    return exposed_ports(name, "Cluster", "", ports) + (
-        f"---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: one, namespace: {name}, "
-        f"labels: {{kubernetes.io/service-name: closed}}}}\naddressType: IPv{family}\n"
+    return exposed_ports(name, number, "Cluster", "", ports) + (
+        f"---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: one{number}, namespace: {name}, "
+        f"labels: {{kubernetes.io/service-name: closed{number}}}}}\naddressType: IPv{family}\n"
         f"ports: [{targets}]\nendpoints: [{{addresses: [{ENDPOINT[family]!r}]}}]\n"
     )
 
@@ -78,24 +89,24 @@ def described(zone, name: str, which: str) -> dict:
     return zone.plan["services"]["default" if name == "plain" else f"{name}_net"][f"{name}/{which}"]
 
 
-def closed_ports(zone, name: str, family: int) -> list[dict]:
-    """The ports of the Service without endpoints, with the policy Local without any on node1."""
-    entry = described(zone, name, "closed")
+def closed_ports(zone, name: str, number: int, family: int) -> list[dict]:
+    """The ports of a Service that have no endpoints, with the policy Local none on node1."""
+    entry = described(zone, name, f"closed{number}")
     is_local = entry["external"]["traffic_policy"] == "Local"
 
     def is_endpoint(one: dict) -> bool:
         return (":" in one["address"]) == (family == 6) and (one["node"] == "node1" or not is_local)
 
     found = [port for port in entry["ports"] if not any(map(is_endpoint, port["endpoints"]))]
-    assert {port["protocol"] for port in found} == set(PROTOCOLS.values())
+    assert not found or {port["protocol"] for port in found} == set(PROTOCOLS.values())
     return found
 
 
-def entrances(zone, name: str, family: int) -> Iterator[tuple[int, str, int]]:
+def entrances(zone, name: str, number: int, family: int) -> Iterator[tuple[int, str, int]]:
     """Protocol, address and port of what an external host may send to by way of node1, and has no endpoints there."""
-    entry = described(zone, name, "closed")
+    entry = described(zone, name, f"closed{number}")
     held = [one["address"] for one in entry["external"]["load_balancer"] if one["node"] == "node1"]
-    for port in closed_ports(zone, name, family):
+    for port in closed_ports(zone, name, number, family):
         protocol = next(number for number, text in PROTOCOLS.items() if text == port["protocol"])
         yield protocol, NODE[family], port["node_port"]
         yield protocol, OUTSIDE[family], port["port"]
@@ -126,38 +137,52 @@ def expect_refusal(machine, interface: str, request: Packet) -> None:
     )  # fmt: skip
 
 
-# What the Services are, given a namespace and the family that is asked for.
+# What Services are, given a namespace and a number.
 CASES = {
-    "no endpoints": lambda name, _family: closed(name, "nothing", "Cluster"),
-    "ports without endpoints": lambda name, _family: partly_closed(name, "Cluster"),
-    "a family without endpoints": lambda name, family: of_one_family(name, 10 - family),
+    "no endpoints": lambda name, number: closed(name, number, "nothing", "Cluster"),
+    "ports without endpoints": lambda name, number: partly_closed(name, number, "Cluster"),
+    "no IPv4 endpoints": lambda name, number: of_one_family(name, number, 6),
+    "no IPv6 endpoints": lambda name, number: of_one_family(name, number, 4),
+    "no endpoints, Local": lambda name, number: closed(name, number, "nothing", "Local"),
+    "ports without endpoints, Local": lambda name, number: partly_closed(name, number, "Local"),
+    "endpoints on another node, Local": lambda name, number: closed(name, number, "far", "Local") + elsewhere(name),
 }
-LOCAL_CASES = {
-    "no endpoints, Local": lambda name, _family: closed(name, "nothing", "Local"),
-    "endpoints on another node, Local": lambda name, _family: closed(name, "far", "Local") + elsewhere(name),
-    "ports without endpoints, Local": lambda name, _family: partly_closed(name, "Local"),
-}
-SHARED_AND_LOCAL_MODE = [
-    *(("shared", case) for case in (CASES | LOCAL_CASES).values()),
-    # With the policy Local packets go through the host in local gateway mode.
-    *(("local", case) for case in CASES.values()),
-]
-CASES_OF_HOST = CASES | {name: case for name, case in LOCAL_CASES.items() if name.startswith("ports")}
-NAMES_OF_CASES = [*CASES, *LOCAL_CASES, *(f"{name}, local gateway mode" for name in CASES)]
+ALL = tuple(CASES)
+# With the policy Local packets go through the host in local gateway mode.
+BY_MODE = {"shared": ALL, "local": ALL[:4]}
+# Without those that differ by the node of the client.
+CASES_OF_HOST = tuple(case for case in ALL if "Local" not in case or case.startswith("ports"))
+
+
+def services(cases: tuple[str, ...]) -> str:
+    return "".join(CASES[case](name, ALL.index(case)) for name in NAMES for case in cases)
+
+
+def together_and_alone(cases: tuple[str, ...]) -> list:
+    """All of some cases at once, with the first one alone; each of the others alone takes longer and shows little."""
+    alone = [pytest.param((case,), marks=() if case == cases[0] else pytest.mark.long, id=case) for case in cases]
+    return [pytest.param(cases, id="all"), *alone]
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize(("mode", "case"), SHARED_AND_LOCAL_MODE, ids=NAMES_OF_CASES)
-def test_an_external_host_is_refused_at_once(shared_host, family, mode, case):
-    machine, zone = shared_host(TENANTS + POOL + "".join(case(name, family) for name in NAMES), mode)
-    for name in NAMES:
-        for number, (protocol, target, port) in enumerate(entrances(zone, name, family)):
+@pytest.mark.parametrize(
+    ("mode", "cases"),
+    [
+        pytest.param(mode, *one.values, marks=one.marks, id=f"{mode}-{one.id}")
+        for mode, cases in BY_MODE.items()
+        for one in together_and_alone(cases)
+    ],
+)
+def test_an_external_host_is_refused_at_once(shared_host, family, mode, cases):
+    machine, zone = shared_host(TENANTS + LARGE_POOL + services(cases), mode)
+    asked = 0
+    for name, case in itertools.product(NAMES, cases):
+        for protocol, target, port in entrances(zone, name, ALL.index(case), family):
             kind, payload = (SYN, b"") if protocol == TCP else (0, b"question")
-            source_port = 4000 + 10 * NAMES.index(name) + number
-            expect_refusal(
-                machine, UPLINK,
-                Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], target, protocol, source_port, port, kind, payload),
-            )  # fmt: skip
+            ends = EXTERNAL[family], target, protocol, 4000 + asked, port
+            expect_refusal(machine, UPLINK, Packet(NEXT_HOP_MAC, MAC, *ends, kind, payload))
+            asked += 1
+    assert asked or f"IPv{10 - family}" in cases[0]
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -165,12 +190,12 @@ def test_an_external_host_is_refused_at_once(shared_host, family, mode, case):
 def test_load_balancer_addresses_refuse_what_comes_from_the_source_ranges_only(shared_host, family, mode):
     """Node ports and external addresses refuse all."""
     ranges = ", ".join(f"{one}/{128 if ':' in one else 32}" for one in EXTERNAL.values())
-    services = "".join(closed(name, "nothing", "Cluster") for name in NAMES)
-    services = services.replace("externalTrafficPolicy", f"loadBalancerSourceRanges: [{ranges}], externalTrafficPolicy")
-    machine, zone = shared_host(TENANTS + POOL + services, mode)
+    text = services(ALL[:1])
+    text = text.replace("externalTrafficPolicy", f"loadBalancerSourceRanges: [{ranges}], externalTrafficPolicy")
+    machine, zone = shared_host(TENANTS + POOL + text, mode)
     silent = []
     for name in NAMES:
-        for number, (protocol, target, port) in enumerate(entrances(zone, name, family)):
+        for number, (protocol, target, port) in enumerate(entrances(zone, name, 0, family)):
             kind, payload = (SYN, b"") if protocol == TCP else (0, b"question")
             inside = Packet(
                 NEXT_HOP_MAC, MAC, EXTERNAL[family], target, protocol, 4000 + 10 * NAMES.index(name) + number, port,
@@ -188,14 +213,14 @@ def test_load_balancer_addresses_refuse_what_comes_from_the_source_ranges_only(s
 
 
 @pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("case", CASES_OF_HOST.values(), ids=CASES_OF_HOST)
-def test_the_host_is_refused_at_once(shared_host, family, case):
+@pytest.mark.parametrize("cases", together_and_alone(CASES_OF_HOST))
+def test_the_host_is_refused_at_once(shared_host, family, cases):
     """Its kernel has translated to the cluster IP; here the test does what the kernel does."""
-    text = TENANTS + POOL + "".join(case(name, family) for name in NAMES)
-    machine, zone = shared_host(text, userspace_interfaces=[UPLINK])
-    for name in NAMES:
-        cluster_ip = next(one for one in described(zone, name, "closed")["addresses"] if (":" in one) == (family == 6))
-        for port in closed_ports(zone, name, family):
+    machine, zone = shared_host(TENANTS + LARGE_POOL + services(cases), userspace_interfaces=[UPLINK])
+    for name, number in itertools.product(NAMES, map(ALL.index, cases)):
+        addresses = described(zone, name, f"closed{number}")["addresses"]
+        cluster_ip = next(one for one in addresses if (":" in one) == (family == 6))
+        for port in closed_ports(zone, name, number, family):
             protocol, kind, payload = (TCP, SYN, b"") if port["protocol"] == "TCP" else (UDP, 0, b"question")
             expect_refusal(
                 machine, BRIDGE,
@@ -203,15 +228,14 @@ def test_the_host_is_refused_at_once(shared_host, family, case):
             )  # fmt: skip
 
 
-@pytest.mark.parametrize("family", [4, 6])
-def test_a_node_port_works_when_the_first_endpoint_comes_to_the_node(host, family):
+def test_a_node_port_works_when_the_first_endpoint_comes_to_the_node(host):
     """northd drops what is for a router's own address when it was taken from one of its load balancers (OVN 25.03)."""
     more = "".join(exposed(name, "Local") for name in NAMES)
     without = (TENANTS + more).replace("spec: {ports: [{name: dns", "spec: {ready: false, ports: [{name: dns")
     machine, zone = host(without)
     for number, (text, has_endpoint) in enumerate(((TENANTS + more, True), (without, False), (TENANTS + more, True))):
         assert zone.apply(text).changed
-        for name in NAMES:
+        for name, family in itertools.product(NAMES, (4, 6)):
             port = described(zone, name, "web")["ports"][0]["node_port"]
             request = Packet(
                 NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4000 + number, port, payload=b"question"
@@ -219,12 +243,15 @@ def test_a_node_port_works_when_the_first_endpoint_comes_to_the_node(host, famil
             if not has_endpoint:
                 expect_refusal(machine, UPLINK, request)
                 continue
-            known = len(received(machine, name, "b"))
+            target = address(zone, name, "b", family)
+
+            def seen(name=name, target=target) -> list[Packet]:
+                return [one for one in received(machine, name, "b") if one.target == target]
+
+            known = len(seen())
             machine.send_until(
-                lambda name=name, known=known: len(received(machine, name, "b")) > known,
-                UPLINK, request.encode(), f"the request at {name}/b",
-            )  # fmt: skip
-            assert received(machine, name, "b")[-1].target == address(zone, name, "b", family)
+                lambda seen=seen, known=known: len(seen()) > known, UPLINK, request.encode(), f"the request at {target}"
+            )
 
 
 def beyond(name: str, kind: str) -> str:
@@ -244,16 +271,16 @@ def beyond(name: str, kind: str) -> str:
     )
 
 
-@pytest.mark.parametrize("family", [4, 6])
-def test_a_node_port_works_when_another_service_has_none_any_more(host, family):
+def test_a_node_port_works_when_another_service_has_none_any_more(host):
     """Nor then, when the other one keeps its load balancer."""
     # With the third Service the network stays on the same nodes, so that northd computes this change alone.
-    text = TENANTS + "".join(exposed(name, "Local") + closed(name, "web", "Cluster") for name in NAMES)
+    text = TENANTS + "".join(exposed(name, "Local") + closed(name, 0, "web", "Cluster") for name in NAMES)
     machine, zone = host(text + "".join(beyond(name, "NodePort") for name in NAMES))
     assert zone.apply(text + "".join(beyond(name, "ClusterIP") for name in NAMES)).changed
-    for name in NAMES:
-        port = described(zone, name, "web")["ports"][0]["node_port"]
+    for name, family in itertools.product(NAMES, (4, 6)):
+        port, target = described(zone, name, "web")["ports"][0]["node_port"], address(zone, name, "b", family)
         request = Packet(NEXT_HOP_MAC, MAC, EXTERNAL[family], NODE[family], UDP, 4000, port)
         machine.send_until(
-            lambda name=name: received(machine, name, "b"), UPLINK, request.encode(), f"the request at {name}/b"
-        )
+            lambda name=name, target=target: target in {one.target for one in received(machine, name, "b")},
+            UPLINK, request.encode(), f"the request at {target}",
+        )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.live.gateway.test_entrances import Exchange, entrances
 from tests.live.gateway.test_node_ports import OUTSIDE, PORTS
 from tests.live.gateway.test_services import NAMES, UNREACHABLE, address, cluster_ip, interface, received, request
 from tests.live.gateway.test_services import server as endpoint
+from tests.matrix import pairwise
 from tests.pipeline import namespace, workload
 
 SUBNETS = {4: "10.50.0.0/24", 6: "fd50::/64"}
@@ -163,9 +165,9 @@ class SingleStack(Exchange):
         self.answered(name, sent)
 
 
-@pytest.mark.parametrize("cluster", ["dual", "single"])
-@pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("mode", ["shared", "local"])
+@pytest.mark.parametrize(
+    ("mode", "family", "cluster"), pairwise(product(["shared", "local"], [4, 6], ["dual", "single"]))
+)
 def test_services_policies_and_egress_ips(host, mode, family, cluster):
     exchange = SingleStack(host, mode, family, cluster)
     plan = exchange.zone.plan

@@ -22,6 +22,7 @@ class Zone:
     def __init__(self, tools, northbound, southbound_server, text=None, hosts=None, settings=None):
         self.tools, self.northbound, self.southbound = tools, northbound, southbound_server
         self.hosts, self.settings = hosts, settings
+        self._macs: dict[str, str] = {}
         if text is not None:
             self.apply(text)
 
@@ -31,7 +32,7 @@ class Zone:
 
     def bring(self, plan, node):
         """Apply a node's part of a plan to the databases; returns the outcome."""
-        self.plan, plan = plan, host_plan(plan, node)
+        self.plan, plan, self._macs = plan, host_plan(plan, node), {}
         with self.southbound.client() as client:
             rows = render_southbound(plan, node)
             first = reconcile(
@@ -47,6 +48,13 @@ class Zone:
             northd_recompute.recompute()
         service_connections.end(service_connections.ended(second.changes))
         return first + second
+
+    @property
+    def router_macs(self) -> dict[str, str]:
+        """The MAC addresses of router ports, read once for each plan."""
+        if not self._macs:
+            self._macs = {row["name"]: row["mac"] for row in self.northbound.rows("Logical_Router_Port", "name", "mac")}
+        return self._macs
 
     def interface(self, name, network):
         """A workload's attachment to a network."""

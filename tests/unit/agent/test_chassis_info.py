@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The module `chassis_info` as Ansible runs it, on a machine that need not be a chassis."""
+"""The module `chassis_info` by its own entry, on a machine that need not be a chassis."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import chassis
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import HOST_FILE
 from ansible_collections.heddle.ovn.plugins.module_utils.common.databases import VSWITCH_REMOTE
-from tests.module_entry import run_by_ansible, run_module
+from tests.module_entry import run_module
 from tests.pipeline import plan_of
 
 
 @pytest.mark.skipif(os.path.exists(VSWITCH_REMOTE.removeprefix("unix:")), reason="this machine is a chassis")
-def test_what_is_missing_is_reported_and_nothing_written():
-    found = run_by_ansible("chassis_info", check=False, name="node1", encap_ips=["127.0.0.1"], datapath="system")
+def test_what_is_missing_is_reported_and_nothing_written(tmp_path):
+    options = {"name": "node1", "encap_ips": ["127.0.0.1"], "datapath": "system"}
+    found = run_module("chassis_info", tmp_path, check=False, **options)
     assert not found["changed"]
     assert any("br-int" in line for line in found["differences"])
     assert (found["datapath"], found["gateway"]) == ("system", {})

@@ -157,7 +157,7 @@ def test_a_failure_is_shown_once_with_all_its_hosts_and_its_message(run, tmp_pat
 
 
 def test_no_log_hides_failures_too(run, tmp_path):
-    done = run("-e", "fail_secret=1", "--diff")
+    done = run("-e", "fail_secret=1", "--diff", *QUICK)
     everything = done.stdout + (tmp_path / "logs" / "play.log").read_text() + (tmp_path / "stream").read_text()
     assert "FAILED  Secret that fails" in done.stdout
     assert "output has been hidden" in done.stdout
@@ -172,7 +172,11 @@ def test_check_mode_and_differences_are_shown(run, tmp_path):
     assert not (tmp_path / "one").exists()
 
 
-@pytest.mark.parametrize(("arguments", "environment"), [(("-v",), {}), ((), {"HEDDLE_VERBOSE": "1"})])
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [pytest.param(("-v",), {}, marks=pytest.mark.long), ((), {"HEDDLE_VERBOSE": "1"})],
+    ids=["option", "variable"],
+)
 def test_verbose_prints_the_default_output(run, arguments, environment):
     done = run(*arguments, *QUICK, **environment)
     assert "TASK [Present]" in done.stdout

@@ -62,8 +62,10 @@ def copying(directory: Path) -> dict:
     return {"name": "Write", "ansible.builtin.copy": {"content": "new\n", "dest": target, "mode": "0600"}}
 
 
-def test_a_run_has_tasks_changes_and_artifacts(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    checked = ran(tmp_path, copying(tmp_path), cmdline="--check --diff")
+def test_a_run_has_tasks_changes_messages_and_artifacts(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    show = {"name": "Show", "ansible.builtin.debug": {"msg": "two hosts"}}
+    checked = ran(tmp_path, copying(tmp_path), show, cmdline="--check --diff")
+    assert checked.messages == {"Show": "two hosts"}
     assert not (tmp_path / "target").exists()
     assert checked.changes[["host", "task", "after"]].to_numpy().tolist() == [["here", "Write", "new\n"]]
     done = ran(tmp_path, copying(tmp_path))
@@ -72,11 +74,6 @@ def test_a_run_has_tasks_changes_and_artifacts(tmp_path: Path, capsys: pytest.Ca
     assert (done.directory / "stdout").is_file()
     assert json.loads((done.directory / play.RESULT).read_text())["changed"] == 1
     assert "test: successful, 1 hosts, 1 tasks, 1 changed, 0 failed" in capsys.readouterr().out
-
-
-def test_what_a_playbook_shows_in_check_mode(tmp_path: Path) -> None:
-    show = {"name": "Show", "ansible.builtin.debug": {"msg": "two hosts"}}
-    assert ran(tmp_path, copying(tmp_path), show, cmdline="--check --diff").messages == {"Show": "two hosts"}
 
 
 def test_a_failed_run_is_one_sentence(tmp_path: Path) -> None:

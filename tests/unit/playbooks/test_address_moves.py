@@ -41,6 +41,7 @@ def networks(tmp_path):
     return run
 
 
+@pytest.mark.long
 def test_addresses_that_were_given_up_are_taken_and_the_plan_is_applied(networks):
     run = networks({})
     assert run.code == 0, run.output
@@ -77,6 +78,7 @@ ENDPOINTS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_an_address_that_other_endpoints_would_move_is_kept_as_well(networks):
     admitted = {**RESULTS["resource"], "moved_addresses": {}}
     run = networks({**BROKEN, "resource": admitted, "readiness": ENDPOINTS})
@@ -107,6 +109,7 @@ def test_a_kept_address_that_other_endpoints_do_not_move_either_is_reported_once
     assert run.output.split("Addresses were not moved")[1].count("node2 has not given up") == 1
 
 
+@pytest.mark.long
 def test_a_host_that_failed_before_in_the_run_and_answers_keeps_its_addresses(networks):
     run = networks({"chassis_info node2": {"failed": True, "msg": "no facts"}})
     assert run.code == 2, run.output
@@ -124,11 +127,13 @@ def test_addresses_of_a_host_that_does_not_answer_are_taken(networks):
     run = networks({}, {"node2": dead})
     assert run.code != 0, run.output
     assert not run.of("kept_addresses")
+    assert run.of("readiness")[0]["attention"] == ["departed"]
     assert [one["node"] for one in run.of("zone", "release")] == ["node1"]
     assert {one["document"] for one in run.of("zone", "claim")} == {"first plan"}
     assert sorted(one["node"] for one in run.of("zone")) == ["node1", "node3"]
 
 
+@pytest.mark.long
 def test_without_a_record_of_the_addresses_no_host_takes_any(networks):
     run = networks({**BROKEN, "kept_addresses": {"failed": True, "msg": "no state"}})
     assert run.code == 2, run.output
@@ -158,6 +163,7 @@ def migrate(tmp_path, results: dict) -> Calls:
     return play(tmp_path, "migrate_workload.yml", {**MIGRATION, **arrived, **results}, *arguments)
 
 
+@pytest.mark.long
 def test_the_address_of_a_load_balancer_moves_with_its_last_endpoint(tmp_path):
     run = migrate(tmp_path, {})
     assert run.code == 0, run.output
@@ -206,6 +212,8 @@ def test_an_address_is_kept_after_a_migration_that_was_cut_off_and_the_run_fails
     assert run.code == 2, run.output
     assert [one["moved"] for one in run.of("zone", "claim")] == [{}] * 3
     assert [one["document"] for one in run.of("zone")] == ["second plan"] * 3
+    assert [one.get("left_out") for one in run.of("migration")] == [[], []]
+    assert "red/vm was moved, but addresses of load balancers stay on their former hosts." in run.output
     assert WAITING in run.output
 
 

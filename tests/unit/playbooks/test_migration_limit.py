@@ -26,7 +26,13 @@ module.fail_json(msg="left out: " + ",".join(sorted(given["left_out"])) + ".")
 
 @pytest.mark.parametrize(
     ("limit", "left_out"),
-    [("", "left out: ."), ("node1,node2", "left out: node3."), ("node2", "left out: node1,node3.")],
+    [
+        ("node1,node2", "left out: node3."),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in (("", "left out: ."), ("node2", "left out: node1,node3."))
+        ),
+    ],
 )
 def test_hosts_beyond_the_limit_are_given_to_the_first_step(tmp_path: Path, limit: str, left_out: str) -> None:
     module = link_collection(tmp_path / "collections") / "plugins" / "modules" / "migration.py"

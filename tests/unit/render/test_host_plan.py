@@ -36,13 +36,16 @@ from tests.pipeline import (
 HEDDLE = Path(__file__).parents[3]
 
 
-def plans_of(text: str) -> list[dict]:
-    """Return the plans of manifests: with and without a provider network, and with networks everywhere."""
-    hosts = with_nics(labelled(with_gateways("shared")))
-    local = labelled(with_gateways("local"))
+# Hosts and settings: with and without a provider network, in both gateway modes, and with networks everywhere.
+WITH_NICS = with_nics(labelled(with_gateways("shared")))
+CLUSTERS = ((WITH_NICS, {}), (labelled(with_gateways("local")), {}), (WITH_NICS, EVERYWHERE), (None, {}))
+
+
+def plans_of(text: str, clusters: tuple) -> list[dict]:
+    """Return the plans of manifests, without those that are refused."""
     found = []
-    for some, settings in ((hosts, {}), (local, {}), (hosts, EVERYWHERE), (None, {})):
-        after, problems = decide(text, hosts=some, settings=settings)
+    for hosts, settings in clusters:
+        after, problems = decide(text, hosts=hosts, settings=settings)
         if not problems:
             found.append(build_plan(after))
     return found
@@ -56,9 +59,21 @@ CASES = {
 LAB = "---\n".join(path.read_text() for path in sorted((HEDDLE / "inventories/lab/manifests").glob("*.yml")))
 
 
-@pytest.mark.parametrize("text", [*CASES.values(), LAB], ids=[*CASES, "lab"])
-def test_part_is_rendered_as_the_whole_plan(text):
-    found = plans_of(text)
+def half(number: int, one: int) -> tuple:
+    """Two of the clusters: neighbouring cases, which are much alike, have different ones."""
+    return CLUSTERS[(number + one) % 2 :: 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "clusters"),
+    [
+        pytest.param(text, half(number, one), marks=pytest.mark.long if one else (), id=f"{name}-{one}")
+        for number, (name, text) in enumerate({**CASES, "lab": LAB}.items())
+        for one in (0, 1)
+    ],
+)
+def test_part_is_rendered_as_the_whole_plan(text, clusters):
+    found = plans_of(text, clusters)
     assert found
     for plan in found:
         check_host_plans(plan)

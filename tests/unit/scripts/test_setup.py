@@ -59,6 +59,7 @@ def setup(clone, tmp_path, **environment):
     return done.returncode, done.stderr.splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("programs")
 def test_unreachable_index(clone, tmp_path):
     code, (line,) = setup(clone, tmp_path)
@@ -126,3 +127,5 @@ def test_environment_of_other_requirements_is_replaced(clone, tmp_path):
     code, (line,) = setup(clone, tmp_path, PATH=path)
     assert code == 1
     assert line.startswith("setup: cannot install the requirements: ERROR: ")
+    assert "check that pip reaches its index" in line
+    assert not (clone / ".venv").exists()

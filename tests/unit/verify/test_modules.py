@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modules `audit` and `reachability` as Ansible runs them, on a machine without any of Heddle's services."""
+"""The modules `audit` and `reachability` by their own entry, on a machine without any of Heddle's services."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack, unpack
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import compare
-from tests.module_entry import run_by_ansible, run_module
+from tests.module_entry import run_module
 from tests.pipeline import layer2, namespace, plan_of, workload
 
 PLAN = plan_of(namespace("nowhere") + layer2("nowhere", "net", "10.0.0.0/24") + workload("nowhere", "w1", "node1"))
@@ -40,7 +40,7 @@ def test_reachability_check_mode_reports_actions_and_missing_parts(tmp_path: Pat
 def test_a_node_that_is_not_in_the_plan_is_a_clear_error(tmp_path: Path) -> None:
     elsewhere = {"document": pack(PLAN), "node": "elsewhere"}
     results = [
-        run_by_ansible("audit", **elsewhere),
+        run_module("audit", tmp_path, **elsewhere),
         run_module("reachability", tmp_path, **elsewhere, state="probed"),
     ]
     expected = "node elsewhere is not in the plan; it has node1, node2, node3"
