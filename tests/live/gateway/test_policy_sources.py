@@ -44,19 +44,11 @@ NEAR, FAR = (
 KIND = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
 # Enough to choose every kind of client for every network.
 SEEDS = [Selection(seed=str(number)) for number in range(20)]
-<<<<<<< HEAD
-# Gateway modes, external traffic policies and Layer2 topologies.
-WAYS = [
-    *((mode, policy, "transit-router") for mode in ("shared", "local") for policy in ("Cluster", "Local")),
-    *(("shared", policy, "gateway-router") for policy in ("Cluster", "Local")),
-]
 # Nodes on the network of a NIC of node1.
 NIC = "eth3"
 NIC_NETWORK = {4: "203.0.113.0/24", 6: "2001:db8:3::/64"}
 SENDERS = {("node2", 4): "203.0.113.12", ("node3", 4): "203.0.113.13",
            ("node2", 6): "2001:db8:3::c", ("node3", 6): "2001:db8:3::d"}  # fmt: skip
-=======
->>>>>>> shorter
 GATEWAY_ROUTERS, ALL_OTHERS = "gateway routers", "all others"
 
 
@@ -154,14 +146,10 @@ _ASKED: dict[str, list[ExternalFlow]] = {}
 
 
 def asked(zone, family: int) -> list[ExternalFlow]:
-<<<<<<< HEAD
     """What verify may ask by way of node1: of that node's own addresses, and of others where its network has them.
 
     Other hosts ask on the network of the NIC.
     """
-    plan = zone.plan
-=======
-    """What verify may ask by way of node1: of that node's own addresses, and of others where its network has them."""
     digest = zone.plan["digest"]
     if digest not in _ASKED:
         _ASKED[digest] = asked_by_plan(zone.plan)
@@ -169,7 +157,6 @@ def asked(zone, family: int) -> list[ExternalFlow]:
 
 
 def asked_by_plan(plan: dict) -> list[ExternalFlow]:
->>>>>>> shorter
     held = {
         one["address"]: one["node"]
         for services in plan["services"].values()
@@ -188,7 +175,7 @@ def asked_by_plan(plan: dict) -> list[ExternalFlow]:
             here = held.get(one.address, "node1") == "node1" and one.through in ("", "node1")
             by_host = one.kind == HOST_TO_ENTRANCE and is_near
             foreign = one.kind == TO_CLUSTER_IP and not is_own
-            if one.kind == OTHER_HOST_TO_ENTRANCE and (is_near or NIC_NETWORK[family] not in one.way):
+            if one.kind == OTHER_HOST_TO_ENTRANCE and (is_near or NIC_NETWORK[one.family] not in one.way):
                 continue
             if (here or is_own or by_host) and not foreign and (is_near or one.kind != HOST_TO_ENTRANCE):
                 found[one.kind, one.source, one.address, one.port] = one
@@ -196,20 +183,13 @@ def asked_by_plan(plan: dict) -> list[ExternalFlow]:
 
 
 @pytest.mark.parametrize("family", [4, 6])
-<<<<<<< HEAD
-@pytest.mark.parametrize("permitted", [GATEWAY_ROUTERS, ALL_OTHERS])
-@pytest.mark.parametrize(("mode", "policy", "topology"), WAYS)
-def test_packets_arrive_as_verify_expects(shared_host, family, mode, policy, topology, permitted):
-    machine, zone = shared_host(manifests(policy, permitted), mode, {"layer2_topology": topology}, nics=True)
-=======
 @pytest.mark.parametrize(
     ("cluster", "policy", "permitted"),
     pairwise(product(CLUSTERS, ("Cluster", "Local"), (GATEWAY_ROUTERS, ALL_OTHERS))),
 )
 def test_packets_arrive_as_verify_expects(shared_host, family, cluster, policy, permitted):
     mode, topology = cluster
-    machine, zone = shared_host(manifests(policy, permitted), mode, {"layer2_topology": topology})
->>>>>>> shorter
+    machine, zone = shared_host(manifests(policy, permitted), mode, {"layer2_topology": topology}, nics=True)
     senders, flows = Senders(machine, zone), asked(zone, family)
     kinds = {(one.kind, one.runner, one.reach) for one in flows}
     assert {kind for kind, _runner, _reach in kinds} == {
