@@ -126,7 +126,7 @@ def test_external_hosts_without_a_default_gateway_on_the_provider_network(shared
     """The way of the answers is for nothing else: other packets do not leave by the provider network."""
     exchange = Exchange(shared_host, mode, policy, family, next_hops=[])
     for name, protocol in itertools.product(NAMES, (UDP, TCP)):
-        sent = request(exchange.zone, name, "a", BEYOND[family], protocol, source_port=next(exchange.ports))
+        sent = request(exchange.zone, name, "a", BEYOND[family], protocol, source_port=next(exchange.machine.ports))
         exchange.machine.receive(f"if-{name}", sent.encode())
     by_nic(exchange, policy)
     # In local mode the kernel decides, of whose routes there is none here.
