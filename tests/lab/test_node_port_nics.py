@@ -7,7 +7,6 @@ On a Layer2, a Layer3 and the default network; the first two have equal subnets.
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ import yaml
 from tests.lab.conftest import MANIFESTS, NODES, REPORT, Lab
 from tests.lab.tenants import TENANTS
 from tests.lab.test_coil import own
-from tests.lab.test_service_traffic import FIRST, LONG, OTHER_PORT, SERVERS, SHORT, TARGET_PORT, WORKLOAD, ask
+from tests.lab.test_service_traffic import FIRST, LONG, OTHER_PORT, SERVERS, SHORT, TARGET_PORT, WORKLOAD, ask, serving
 
 __all__ = ["own"]
 NIC, BEYOND, SEGMENT, UNIT = "eth3", "beyond", "segment", "heddle-test-nic-serve"
@@ -94,16 +93,8 @@ def manifests(lab: Lab, network: None, tmp_path_factory) -> Iterator[Path]:
             text += WORKLOAD.format(namespace=namespace, node=node, app="web" if node in SERVERS else "none")
     (directory / "tenants.yml").write_text(text)
     lab.play("networks.yml", manifests=directory)
-    try:
-        for namespace in TENANTS:
-            for node in SERVERS:
-                path = f"--property=NetworkNamespacePath=/run/netns/{namespace}_on-{node}"
-                program = ["python3", "-c", shlex.quote(SERVE), f"{namespace}-{node}"]
-                lab.ssh(node, "systemd-run", "--quiet", f"--unit={UNIT}-{namespace}", path, *program)
+    with serving(lab, UNIT, SERVE):
         yield directory
-    finally:
-        for node in SERVERS:
-            lab.try_ssh(node, "systemctl", "stop", *(f"{UNIT}-{namespace}" for namespace in TENANTS))
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ On a Layer2, a Layer3 and the default network; two of them have equal subnets.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import shutil
@@ -125,6 +126,21 @@ def ask_from_outside(lab: Lab, targets: list[tuple[str, int]]) -> list[set[str]]
     return ask(lab, "external", targets, limit=LONG)
 
 
+@contextlib.contextmanager
+def serving(lab: Lab, unit: str, program: str) -> Iterator[None]:
+    """The endpoints of all tenants run a program of Python, whose argument is the name of the endpoint."""
+    try:
+        for namespace in TENANTS:
+            for node in SERVERS:
+                path = f"--property=NetworkNamespacePath=/run/netns/{namespace}_on-{node}"
+                command = ["python3", "-c", shlex.quote(program), f"{namespace}-{node}"]
+                lab.ssh(node, "systemd-run", "--quiet", f"--unit={unit}-{namespace}", path, *command)
+        yield
+    finally:
+        for node in SERVERS:
+            lab.try_ssh(node, "systemctl", "stop", *(f"{unit}-{namespace}" for namespace in TENANTS))
+
+
 @pytest.fixture(scope="module")
 def plan(lab: Lab, tmp_path_factory) -> Iterator[dict]:
     directory = shutil.copytree(MANIFESTS, tmp_path_factory.mktemp("services") / "manifests")
@@ -136,15 +152,9 @@ def plan(lab: Lab, tmp_path_factory) -> Iterator[dict]:
     (directory / "tenants.yml").write_text(text)
     lab.play("networks.yml", manifests=directory)
     try:
-        for namespace in TENANTS:
-            for node in SERVERS:
-                path = f"--property=NetworkNamespacePath=/run/netns/{namespace}_on-{node}"
-                program = ["python3", "-c", shlex.quote(SERVE), f"{namespace}-{node}"]
-                lab.ssh(node, "systemd-run", "--quiet", f"--unit={UNIT}-{namespace}", path, *program)
-        yield lab.plan()
+        with serving(lab, UNIT, SERVE):
+            yield lab.plan()
     finally:
-        for node in SERVERS:
-            lab.try_ssh(node, "systemctl", "stop", *(f"{UNIT}-{namespace}" for namespace in TENANTS))
         lab.play("networks.yml")
 
 

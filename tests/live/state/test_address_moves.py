@@ -50,8 +50,8 @@ def moving(database):
 
 def test_an_address_that_was_not_given_up_stays_and_the_next_run_moves_it(database, moving):
     words = {"socket": database.remote, "moved": moving["moved_addresses"], "hosts": {"node1": "no answer of br-ex"}}
-    announced = run("kept_addresses", check=True, **words)
-    kept = run("kept_addresses", **words)
+    announced = run("kept_address", check=True, **words)
+    kept = run("kept_address", **words)
     assert kept["changed"] and announced["digest"] == kept["digest"] != moving["digest"]
     assert kept["moved_addresses"] == {SECOND: "node2"}
     plan = unpack(kept["plan"])
@@ -61,7 +61,7 @@ def test_an_address_that_was_not_given_up_stays_and_the_next_run_moves_it(databa
     assert kept["waiting"] == [
         f"node1 has not given up {FIRST} for node3, and keeps it until a run of heddle.ovn.networks: no answer of br-ex"
     ]
-    assert not run("kept_addresses", **words)["changed"]
+    assert not run("kept_address", **words)["changed"]
     shown = run("readiness", socket=database.remote, hosts={}, digest=kept["digest"])
     assert not shown["overtaken"]
     assert f"{FIRST} is still at node1, which has not given it up: run heddle.ovn.networks again" in shown["attention"]
@@ -71,7 +71,7 @@ def test_an_address_that_was_not_given_up_stays_and_the_next_run_moves_it(databa
     assert again["moved_addresses"] == {FIRST: "node1"}
     assert again["digest"] == moving["digest"]
     # Also a run with a limit knows where it is.
-    run("kept_addresses", **words)
+    run("kept_address", **words)
     limited = run("resource", **intent(TEXT, database, nodes=hosts_with("node3"), hosts={"node1": {"asked": False}}))
     assert "leaves out node1" in limited["msg"]
 
@@ -91,8 +91,8 @@ def test_a_run_with_a_limit_knows_of_a_move_that_was_cut_off(database, moving):
     # Without a limit all hosts take the steps of the move, whatever they report.
     assert limited()["moved_addresses"] == moving["moved_addresses"]
     document = moving["plan"]
-    assert run("moved_addresses", socket=database.remote, document=document, hosts=["node2", "node3"])["changed"]
-    assert not run("moved_addresses", socket=database.remote, document=document, hosts=["node2", "node3"])["changed"]
+    assert run("moved_address", socket=database.remote, document=document, hosts=["node2", "node3"])["changed"]
+    assert not run("moved_address", socket=database.remote, document=document, hosts=["node2", "node3"])["changed"]
     assert limited(node1=False)["moved_addresses"] == {}
 
 

@@ -20,10 +20,10 @@ RESULTS = {
         "plan": "first plan", "digest": "a", "host_plans": {}, "moved_addresses": {FIRST: "node2", SECOND: "node1"},
         "pending": list(NODES), "kinds": [], "changes": "", "table": "", "differences": [], "attention": ["departed"],
     },
-    "kept_addresses": {
+    "kept_address": {
         "plan": "second plan", "digest": "b", "moved_addresses": {SECOND: "node1"}, "waiting": [WAITING],
     },
-    "moved_addresses": {},
+    "moved_address": {},
     "readiness": {"attention": "shown", "files": "", "overtaken": False},
     "zone": APPLIED,
     "chassis_info": {},
@@ -46,7 +46,7 @@ def test_addresses_that_were_given_up_are_taken_and_the_plan_is_applied(networks
     run = networks({})
     assert run.code == 0, run.output
     assert sorted(one["node"] for one in run.of("zone", "release")) == ["node1", "node2"]
-    assert not run.of("kept_addresses")
+    assert not run.of("kept_address")
     for one in (*run.of("zone", "claim"), *run.of("zone")):
         assert one["document"] == "first plan"
     assert [one["moved"] for one in run.of("zone", "claim")] == [RESULTS["resource"]["moved_addresses"]] * 3
@@ -57,7 +57,7 @@ def test_addresses_that_were_given_up_are_taken_and_the_plan_is_applied(networks
 def test_an_address_that_was_not_given_up_is_taken_by_no_host_and_all_else_goes_on(networks):
     run = networks(BROKEN)
     assert run.code == 2, run.output
-    [kept] = run.of("kept_addresses")
+    [kept] = run.of("kept_address")
     assert kept["hosts"] == {"node2": "broken"}
     assert kept["moved"] == RESULTS["resource"]["moved_addresses"]
     assert [one["moved"] for one in run.of("zone", "claim")] == [{SECOND: "node1"}] * 3
@@ -95,17 +95,17 @@ def test_a_kept_address_that_moves_with_other_endpoints_or_need_not_move_then_is
     broken = {"zone release node2 first plan": {"failed": True, "msg": "broken"}}
     run = networks({**broken, "readiness": {**ENDPOINTS, "moved_addresses": moved}})
     assert run.code == 0, run.output
-    assert len(run.of("kept_addresses")) == 1
+    assert len(run.of("kept_address")) == 1
     assert [one["document"] for one in run.of("zone")] == ["second plan"] * 3 + ["endpoints"] * 3
     # The others are recorded with the readiness of networks.
-    assert [one["document"] for one in run.of("moved_addresses")] == ["endpoints"] * len(moved)
-    assert all(sorted(one["hosts"]) == list(NODES) for one in run.of("moved_addresses"))
+    assert [one["document"] for one in run.of("moved_address")] == ["endpoints"] * len(moved)
+    assert all(sorted(one["hosts"]) == list(NODES) for one in run.of("moved_address"))
 
 
 def test_a_kept_address_that_other_endpoints_do_not_move_either_is_reported_once(networks):
     run = networks({**BROKEN, "readiness": ENDPOINTS})
     assert run.code == 2, run.output
-    assert len(run.of("kept_addresses")) == 2
+    assert len(run.of("kept_address")) == 2
     assert run.output.split("Addresses were not moved")[1].count("node2 has not given up") == 1
 
 
@@ -113,7 +113,7 @@ def test_a_kept_address_that_other_endpoints_do_not_move_either_is_reported_once
 def test_a_host_that_failed_before_in_the_run_and_answers_keeps_its_addresses(networks):
     run = networks({"chassis_info node2": {"failed": True, "msg": "no facts"}})
     assert run.code == 2, run.output
-    [kept] = run.of("kept_addresses")
+    [kept] = run.of("kept_address")
     assert kept["hosts"] == {"node2": "it failed before in this run, for the reason shown above"}
     assert sorted(one["node"] for one in run.of("zone", "claim")) == ["node1", "node3"]
     assert {one["document"] for one in run.of("zone")} == {"second plan"}
@@ -126,7 +126,7 @@ def test_addresses_of_a_host_that_does_not_answer_are_taken(networks):
     dead = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
     run = networks({}, {"node2": dead})
     assert run.code != 0, run.output
-    assert not run.of("kept_addresses")
+    assert not run.of("kept_address")
     assert run.of("readiness")[0]["attention"] == ["departed"]
     assert [one["node"] for one in run.of("zone", "release")] == ["node1"]
     assert {one["document"] for one in run.of("zone", "claim")} == {"first plan"}
@@ -135,7 +135,7 @@ def test_addresses_of_a_host_that_does_not_answer_are_taken(networks):
 
 @pytest.mark.long
 def test_without_a_record_of_the_addresses_no_host_takes_any(networks):
-    run = networks({**BROKEN, "kept_addresses": {"failed": True, "msg": "no state"}})
+    run = networks({**BROKEN, "kept_address": {"failed": True, "msg": "no state"}})
     assert run.code == 2, run.output
     assert not run.of("zone", "claim")
     assert not run.of("zone")
@@ -150,9 +150,9 @@ MIGRATION = {
     "virtual_machine completed": {},
     "virtual_machine_info": {"status": "inmigrate"},
     "gateway_announcement": {"announced": []},
-    "moved_addresses": {},
+    "moved_address": {},
     "zone": APPLIED,
-    "kept_addresses": {"plan": "second plan", "digest": "b", "moved_addresses": {}, "waiting": [WAITING]},
+    "kept_address": {"plan": "second plan", "digest": "b", "moved_addresses": {}, "waiting": [WAITING]},
 }
 
 
@@ -174,16 +174,16 @@ def test_the_address_of_a_load_balancer_moves_with_its_last_endpoint(tmp_path):
         assert sorted(one["node"] for one in calls) == list(NODES)
         assert all((one["moved"], one["document"]) == ({FIRST: "node1"}, "first plan") for one in calls)
     assert [one["document"] for one in run.of("zone")] == ["both ends"] * 3 + ["first plan"] * 3
-    assert not run.of("kept_addresses")
+    assert not run.of("kept_address")
     assert [one.get("left_out") for one in run.of("migration")] == [[], []]
-    [recorded] = run.of("moved_addresses")
+    [recorded] = run.of("moved_address")
     assert (recorded["document"], sorted(recorded["hosts"])) == ("first plan", list(NODES))
 
 
 def test_a_vm_is_moved_although_its_former_host_keeps_the_address(tmp_path):
     run = migrate(tmp_path, {"zone release node1": {"failed": True, "msg": "broken"}})
     assert run.code == 2, run.output
-    [kept] = run.of("kept_addresses")
+    [kept] = run.of("kept_address")
     assert (kept["moved"], kept["hosts"]) == ({FIRST: "node1"}, {"node1": "broken"})
     assert [one["document"] for one in run.of("zone")] == ["both ends"] * 3 + ["second plan"] * 3
     assert [one.get("left_out") for one in run.of("migration")] == [[], []]
@@ -205,7 +205,7 @@ def test_addresses_move_step_by_step_after_a_migration_that_was_cut_off(tmp_path
     for step in ("prepare", "claim"):
         assert [one["moved"] for one in run.of("zone", step)] == [{FIRST: "node1"}] * 3
     assert [one["document"] for one in run.of("zone")] == ["first plan"] * 3
-    assert [one["document"] for one in run.of("moved_addresses")] == ["first plan"]
+    assert [one["document"] for one in run.of("moved_address")] == ["first plan"]
 
 
 def test_an_address_is_kept_after_a_migration_that_was_cut_off_and_the_run_fails(tmp_path):
@@ -222,7 +222,7 @@ def test_an_upgrade_stops_where_a_host_has_not_given_an_address_up(tmp_path):
     step = {"moved": [], "document": "first plan", "moved_addresses": {FIRST: "node2"}}
     results = {
         "layer2_upgrade_info": {**UPGRADE["layer2_upgrade_info"], **batches}, "layer2_upgrade": step, "zone": APPLIED,
-        "moved_addresses": {},
+        "moved_address": {},
     }  # fmt: skip
     options = {
         "heddle_upgrade_traffic": False, "heddle_upgrade_verify": False, "heddle_report_directory": str(tmp_path / "r"),

@@ -117,9 +117,23 @@ def test_an_address_that_its_host_has_not_given_up_is_on_no_other_host(monkeypat
         assert having() == expected
 
 
-@pytest.mark.parametrize("place", ["the plan", "the bridge"])
+REFUSED = Outcome(refused=(("red_net", "br-ex is gone"),))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "failure"),
+    [
+        (steps, "keep_plan", UserError("is read-only")),
+        (topology, "is_programmed", UserError("no answer")),
+        (node_gateway, "release_addresses", kernel.NetlinkFailure(16, "busy")),
+        (node_gateway, "release_addresses", REFUSED),
+    ],
+    ids=["plan", "northd", "kernel", "refused network"],
+)
 @pytest.mark.parametrize("network", NETWORKS)
-def test_workloads_of_a_host_that_cannot_give_an_address_up_leave_with_it_there(monkeypatch, tmp_path, network, place):
+def test_a_host_that_cannot_give_an_address_up_leads_its_workloads_back(
+    monkeypatch, tmp_path, network, module, name, failure
+):
     """They were led to the new host before, which sends nothing with the address."""
     before, after = egress_plan("node1", network=network), egress_plan("node2", network=network)
     hosts = Hosts(monkeypatch, tmp_path, before)
@@ -129,20 +143,27 @@ def test_workloads_of_a_host_that_cannot_give_an_address_up_leave_with_it_there(
     # Of a host that only loses an address this is the plan of before, so nothing was written yet.
     assert stored == host_plan(before, "node1")
     hosts.ready = {Notice(CLAIMING, "node2")}
-    module, name = (steps, "keep_plan") if place == "the plan" else (node_gateway, "release_addresses")
-    called = getattr(module, name)
-    failures = [UserError("is read-only")]
+    called, failures, record = getattr(module, name), [failure], topology.apply_first_changes
 
     def failing(*words, **options):
-        if failures:
-            raise failures.pop()
-        return called(*words, **options)
+        if not failures:
+            return called(*words, **options)
+        if isinstance(failures[0], Outcome):
+            return failures.pop()
+        raise failures.pop()
 
     monkeypatch.setattr(module, name, failing)
+    # OVN is waited for only where rows were written.
+    written = Outcome((Change("OVN_Northbound", "update", "Logical_Router_Policy", "one", "", {}, {}),))
+    monkeypatch.setattr(topology, "apply_first_changes", lambda *words: record(*words) + written)
     hosts.seen.clear()
-    with pytest.raises(UserError, match="is read-only"):
-        STEPS[1](hosts.context("node1"), after, MOVED)
-    led = [leads_to(plan, "node1") for name, plan in hosts.seen if name == "rows"]
+    if failure is REFUSED:
+        assert STEPS[1](hosts.context("node1"), after, MOVED).refused
+    else:
+        with pytest.raises(type(failure)):
+            STEPS[1](hosts.context("node1"), after, MOVED)
+    assert not failures
+    led = [leads_to(plan, "node1") for what, plan in hosts.seen if what == "rows"]
     assert len(led) == 2
     assert led[0] != led[1] == leads_to(before, "node1")
     assert hosts.stored("node1") == stored

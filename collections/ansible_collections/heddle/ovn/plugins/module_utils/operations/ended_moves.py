@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of the module `moved_addresses`: hosts have applied the plan by which addresses moved, so the moves are over.
+"""Result of the module `moved_address`: hosts have applied the plan by which addresses moved, so the moves are over.
 
 A run of networks.yml records this with the readiness of networks; other playbooks by this module.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result of the module `kept_addresses`: addresses whose hosts could not give them up stay there in the state.
+"""Result of the module `kept_address`: addresses whose hosts could not give them up stay there in the state.
 
 So all hosts have one plan in which each address is on one host, and the next run moves them once more.
 """

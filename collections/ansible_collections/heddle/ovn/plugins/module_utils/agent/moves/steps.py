@@ -16,6 +16,7 @@ from dataclasses import replace
 from ...common.change import Outcome
 from ...common.naming import DEFAULT_NETWORK
 from ...common.polling import attempts
+from ...netlink.kernel import NetlinkFailure
 from ...render.common.egress_ips import held_nics
 from ...render.common.handover import (
     announced_addresses,
@@ -72,14 +73,16 @@ def release_addresses(context: NodeContext, plan: dict, moved: Mapping[str, str]
         # Endpoints of a Service may go with its address, so it has not prepared.
         former = stored
     leads = _are_ready(context, plan, moved) and former
-    if leads:
-        outcome += _lead_away(context, former, released)
     try:
+        if leads:
+            outcome += _lead_away(context, former, released)
         outcome += _give_up(context, stored, released)
-    except KNOWN_ERRORS:
-        if leads and context.write:
+    except (*KNOWN_ERRORS, NetlinkFailure, OSError):
+        if leads:
             _lead_back(context, stored, former, released)
         raise
+    if outcome.refused and leads:
+        _lead_back(context, stored, former, released)
     if not outcome.refused:
         send_notice(plan, Notice(RELEASED, context.node))
     return outcome
@@ -126,7 +129,7 @@ def _lead_back(context: NodeContext, stored: dict, former: dict, released: dict)
     """
     with contextlib.suppress(*KNOWN_ERRORS):
         topology.apply_first_changes(replace(context, former=released), former)
-        keep_plan(stored, context.plan_path, write=True)
+        keep_plan(stored, context.plan_path, write=context.write)
 
 
 def _give_up(context: NodeContext, stored: dict, released: dict) -> Outcome:

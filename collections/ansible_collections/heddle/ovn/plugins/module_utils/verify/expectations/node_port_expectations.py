@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expected packets to node ports at the addresses of nodes beyond the provider network. Pure.
 
-That are tunnel endpoints, other NICs, and the management port in the default network. The host's kernel translates what
-is for these, and what comes in by a NIC keeps its source address with the external traffic policy Local
+These are tunnel endpoints, other NICs, and the management port in the default network. The host's kernel translates
+what is for these, and what comes in by a NIC keeps its source address with the external traffic policy Local
 (`render/host/service_rules.py`).
 
 | sender | addresses |
@@ -48,7 +48,9 @@ class NodePortFlows:
     ) -> None:  # fmt: skip
         self._plan, self._entrances, self._external, self._selection = plan, entrances, external, selection
         self._addresses = NodeAddresses(plan)
+        # By node; then also by network, Service and address family.
         self._found: dict[str, list[NodePort]] = {}
+        self._by_service: dict[str, dict[tuple[str, str, int], list[NodePort]]] = {}
 
     def on_provider_network(self) -> dict[str, list[str]]:
         """Return the addresses of external hosts without those on networks of NICs.
@@ -86,8 +88,12 @@ class NodePortFlows:
 
     def of_service(self, network: str, service: str, version: int, node: str) -> list[NodePort]:
         """Return the node ports of a Service on a node."""
-        key = network, service, version
-        return [one for one in self._of(node) if (one.network, one.entrance.service, one.entrance.version) == key]
+        if node not in self._by_service:
+            found = self._by_service[node] = {}
+            for one in self._of(node):
+                key = one.network, one.entrance.service, one.entrance.version
+                found.setdefault(key, []).append(one)
+        return self._by_service[node].get((network, service, version), [])
 
     def flow(
         self, kind: str, runner: str, target: NodePort, node: str, outcome: Outcome, way: str = "", **more

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: moved_addresses
+module: moved_address
 short_description: Record that hosts have addresses that moved to them
 version_added: 0.5.0
 author:
@@ -33,14 +33,14 @@ options:
     elements: str
     required: true
 seealso:
-  - module: heddle.ovn.kept_addresses
+  - module: heddle.ovn.kept_address
   - module: heddle.ovn.migration
   - module: heddle.ovn.zone
 """
 
 EXAMPLES = r"""
 - name: Record that the addresses have moved
-  heddle.ovn.moved_addresses:
+  heddle.ovn.moved_address:
     document: "{{ move.document }}"
     hosts: [node1, node2]
 """

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: kept_addresses
+module: kept_address
 short_description: Record that addresses stay on hosts that have not given them up
 version_added: 0.5.0
 author:
@@ -39,7 +39,7 @@ seealso:
 
 EXAMPLES = r"""
 - name: Keep an address that a host could not give up
-  heddle.ovn.kept_addresses:
+  heddle.ovn.kept_address:
     moved: {"198.18.2.100": node1, "198.18.2.101": node2}
     hosts: {node1: no answer}
   register: kept
