@@ -8,6 +8,7 @@ tests/lab/test_node_port_nics.py.
 from __future__ import annotations
 
 import copy
+import sys
 from collections import Counter
 
 import pytest
@@ -301,3 +302,28 @@ def test_hosts_without_the_provider_network_have_no_node_ports_and_ask_others():
     found = of_kind(made(all_of(), hosts), OTHER_HOST_TO_ENTRANCE, pairs=ALL)
     assert {one.through for one in found} == {"node1", "node2"}
     assert {one.runner for one in found} == {"node1", "node2", "node3"}
+
+
+def calls_for(hosts: int, services: int) -> int:
+    """The function calls with which one host finds out what it asks, of hosts with a bridge network of their own."""
+    text = TENANTS + "".join(service("flat", which=f"web-{number}") for number in range(services))
+    plan = made(text)
+    for number in range(hosts):
+        more = copy.deepcopy(plan["nodes"]["node3"])
+        more |= {"encap_ips": [f"172.20.0.{number + 1}"], "other_addresses": {"virbr0": [f"10.77.{number}.1/24"]}}
+        plan["nodes"][f"host-{number}"] = more
+    calls = Counter()
+    sys.setprofile(lambda _frame, event, _argument: calls.update([event]))
+    try:
+        external_flows(plan, EXTERNAL, "node1", Selection())
+    finally:
+        sys.setprofile(None)
+    return calls["call"]
+
+
+@pytest.mark.parametrize("few", [(40, 1), (1, 40)], ids=["hosts", "Services"])
+def test_what_a_host_computes_grows_with_hosts_and_with_services(few):
+    hosts, services = few
+    many = (4 * hosts, services) if hosts > 1 else (hosts, 4 * services)
+    calls_for(*many)
+    assert calls_for(*many) < 5 * calls_for(*few)

@@ -26,7 +26,7 @@ from ...render.common.entrances import Entrance, further_entrances
 from ...render.common.node_network import NodeNetwork, is_on
 from .entrance_expectations import EntranceFlows, contains, flow_of
 from .external_flow import EXTERNAL_TO_ENTRANCE, HOST_TO_ENTRANCE, OTHER_HOST_TO_ENTRANCE, ExternalFlow
-from .node_addresses import MANAGEMENT_PORT, NodeAddress, NodeAddresses
+from .nic_networks import MANAGEMENT_PORT, NicNetworks, NodeAddress
 from .selection import ALL, MOST_NAMES, Selection
 from .service_endpoints import Client, Outcome, Untested
 
@@ -47,7 +47,7 @@ class NodePortFlows:
         self, plan: dict, entrances: EntranceFlows, external: dict[str, list[str]], selection: Selection
     ) -> None:  # fmt: skip
         self._plan, self._entrances, self._external, self._selection = plan, entrances, external, selection
-        self._addresses = NodeAddresses(plan)
+        self._nics = NicNetworks(plan)
         # By node; then also by network, Service and address family.
         self._found: dict[str, list[NodePort]] = {}
         self._by_service: dict[str, dict[tuple[str, str, int], list[NodePort]]] = {}
@@ -57,9 +57,11 @@ class NodePortFlows:
 
         A node has a route of its own to these, by which some of what its workloads send and get would go.
         """
-        networks = {network for node in self._plan["nodes"] for network in self._addresses.networks_of(node)}
         beyond = {
-            one for runner in self._external for network in networks for one in self._external_on(network, runner)
+            one
+            for runner in self._external
+            for network in self._nics.networks()
+            for one in self._external_on(network, runner)
         }
         return {name: [one for one in addresses if one not in beyond] for name, addresses in self._external.items()}
 
@@ -72,17 +74,17 @@ class NodePortFlows:
 
     def from_other_host(self, runner: str) -> Iterator[ExternalFlow | Untested]:
         """Packets of a host to the node ports of others on the networks of its NICs."""
-        for network in self._addresses.networks_of(runner):
-            others = self._addresses.others_on(network, runner)
+        for network in self._nics.networks_of(runner):
+            others = self._nics.others_on(network, runner)
             if others and self._selection.pairs != ALL:
                 others = [self._selection.one_of(others, OTHER_HOST_TO_ENTRANCE, network)]
-            own = self._addresses.at(network, runner)
+            own = self._nics.at(network, runner)
             for node in others:
                 yield from self._by_nic(OTHER_HOST_TO_ENTRANCE, runner, own, network, node)
 
     def from_external(self, runner: str, node: str) -> Iterator[ExternalFlow | Untested]:
         """Packets of an external host to the node ports of a node on networks that it has an address in."""
-        for network in self._addresses.networks_of(node):
+        for network in self._nics.networks_of(node):
             if own := self._external_on(network, runner):
                 yield from self._by_nic(EXTERNAL_TO_ENTRANCE, runner, own, network, node)
 
@@ -110,7 +112,7 @@ class NodePortFlows:
         for node in self._plan["nodes"]:
             for at in dict.fromkeys(one.at for one in self._of(node) if one.at.place != MANAGEMENT_PORT):
                 name = f"{at.address} of {node}"
-                if not at.network or not self._addresses.others_on(at.network, node):
+                if not at.network or not self._nics.others_on(at.network, node):
                     alone.append(name)
                 if not any(self._external_on(at.network, runner) for runner in self._external):
                     beyond.append(name)
@@ -147,7 +149,7 @@ class NodePortFlows:
 
     def _of(self, node: str) -> list[NodePort]:
         if node not in self._found:
-            known = {one.address: one for one in self._addresses.of(node)}
+            known = {one.address: one for one in self._nics.of(node)}
             self._found[node] = [
                 NodePort(known[entrance.address], name, entrance)
                 for name in self._plan.get("services", {})

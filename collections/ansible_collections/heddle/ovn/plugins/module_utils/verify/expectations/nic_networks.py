@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...common.addressing import family, is_within, overlapping, plain, subnet_of
+from ...common.addressing import family, is_within, overlapping, plain, prefix_length, subnet_of
 from ...common.naming import DEFAULT_NETWORK
 from ...render.common.entrances import node_port_addresses
 from ...render.common.node_network import NodeNetwork, is_on
@@ -31,7 +31,7 @@ class NodeAddress:
     network: str
 
 
-class NodeAddresses:
+class NicNetworks:
     """The addresses of a plan's nodes with node ports besides those on the provider network."""
 
     def __init__(self, plan: dict) -> None:
@@ -49,13 +49,23 @@ class NodeAddresses:
             for network, members in self._on.items()
             if _are_different(members.values()) and not any(overlapping(network, one) for one in providers)
         }
-        subnets = list(self._on)
+        # So that each address is looked for in few subnets, however many there are.
+        lengths = sorted({(family(one), prefix_length(one)) for one in self._on}, reverse=True)
         for name, node in plan["nodes"].items():
             for address in sorted(set(node["encap_ips"]) - set(map(plain, _of_nics(node)))):
                 if not is_within(address, providers):
-                    near = next((subnet for subnet in subnets if is_within(address, [subnet])), "")
+                    around = (subnet_of(f"{address}/{one}") for version, one in lengths if version == family(address))
+                    near = next((subnet for subnet in around if subnet in self._on), "")
                     members = self._on.setdefault(near or f"tunnels over IPv{family(address)}", {})
                     members.setdefault(name, []).append(address)
+        # By node, and by node and address.
+        self._of_node: dict[str, list[str]] = {}
+        self._of_address: dict[tuple[str, str], str] = {}
+        for network, members in self._on.items():
+            for name, addresses in members.items():
+                self._of_node.setdefault(name, []).append(network)
+                for address in addresses:
+                    self._of_address.setdefault((name, address), network)
 
     def of(self, node: str) -> list[NodeAddress]:
         """Return those of a node; none without a provider network."""
@@ -67,7 +77,9 @@ class NodeAddresses:
         if is_on(self._plan["networks"][DEFAULT_NETWORK], node):
             management = NodeNetwork(self._plan, DEFAULT_NETWORK, node, []).management_addresses()
         return [
-            NodeAddress(address, _place(address, described["encap_ips"], management), self._network_of(node, address))
+            NodeAddress(
+                address, _place(address, described["encap_ips"], management), self._of_address.get((node, address), "")
+            )
             for address in node_port_addresses(self._plan, node)
             if address not in own
         ]
@@ -82,12 +94,13 @@ class NodeAddresses:
         """Return what a node has on a network: one of these it sends with there."""
         return tuple(self._on.get(network, {}).get(node, ()))
 
+    def networks(self) -> list[str]:
+        """Return all networks: subnets, and the others that tunnel endpoints are on."""
+        return list(self._on)
+
     def networks_of(self, node: str) -> list[str]:
         """Return the networks that a node is on."""
-        return [network for network, members in self._on.items() if node in members]
-
-    def _network_of(self, node: str, address: str) -> str:
-        return next((network for network, members in self._on.items() if address in members.get(node, ())), "")
+        return self._of_node.get(node, [])
 
 
 def _of_nics(node: dict) -> list[str]:
