@@ -150,11 +150,11 @@ def _address(name: str, number: int) -> None:
     run(name, "ip", "address", "add", f"2001:db8::{number}/64", "dev", "eth1", "nodad")
 
 
-def apply(plan: dict, node: str, where: str, *, write: bool = True) -> Outcome:
+def apply(plan: dict, node: str, where: str, *, write: bool = True, userspace: bool = False) -> Outcome:
     """Bring one host to its part of the plan, as its agent does; other hosts' namespaces are not its own."""
     with kernel.in_netns(where):
         endpoints = render_routed_endpoints(plan, node, uplink_mtu())
         owner = f"{OWNER}-{node}"
         _WORKLOADS.update(endpoint.namespace for endpoint in endpoints)
-        outcome = reconcile_endpoints(endpoints, owner=owner, userspace=False, write=write)
+        outcome = reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
         return outcome + reconcile_routed_workloads(render_routed_workloads(plan, node), write=write)

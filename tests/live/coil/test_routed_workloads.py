@@ -77,6 +77,26 @@ def test_packets_in_both_directions(node, families):
         assert is_lost(inside(0), OUTSIDE, outside)
 
 
+@pytest.mark.parametrize("userspace", [False, True])
+def test_a_workload_that_sends_first_finds_its_gateway(node, userspace):
+    """A host that sends first makes itself known to the workload, for a time."""
+    plan = plan_of(manifests(1))
+    apply(plan, "node1", node, userspace=userspace)
+    (address, _six) = plan["coil"]["workloads"][f"{NAMES}/w0"]["addresses"]
+    assert exchange(inside(0), node, "192.0.2.1") == address
+    assert not apply(plan, "node1", node, userspace=userspace).changed
+
+
+def test_a_link_whose_gateway_answers_no_arp_is_repaired(node):
+    plan = plan_of(manifests(1))
+    apply(plan, "node1", node)
+    (link,) = run(node, "sh", "-c", "cd /sys/class/net; echo *_c").split()
+    run(node, "sysctl", "-qw", f"net.ipv4.conf.{link}.arp_ignore=8")
+    (change,) = apply(plan, "node1", node).changes
+    assert (change.before, change.after) == ({"host end answers ARP": False}, {"host end answers ARP": True})
+    assert not apply(plan, "node1", node).changed
+
+
 def test_what_a_host_has(node):
     apply(plan_of(manifests(1)), "node1", node)
     assert routes(119) == ["10.2.0.0/31 dev lo proto 30"]

@@ -17,13 +17,13 @@ def silence(name: str, *, solicits: bool) -> None:
             _write(f"ipv6/conf/{name}/{setting}", value)
 
 
-def ignore_arp(name: str) -> None:
-    """Make a link answer ARP for no address of the host.
+def set_answers_arp(name: str, *, answers: bool) -> None:
+    """Make a link answer ARP for all addresses of the host, or for none (sysctl arp_ignore 0 and 8).
 
-    It is for the switch's end of a workload's link. Beside a userspace datapath the kernel sees these frames as well,
+    None is for the switch's end of a workload's link. Beside a userspace datapath the kernel sees these frames as well,
     and has the address of the management port that the workload asks for.
     """
-    _write(f"ipv4/conf/{name}/arp_ignore", "8")
+    _write(f"ipv4/conf/{name}/arp_ignore", "0" if answers else "8")
 
 
 def _write(name: str, value: str) -> None:

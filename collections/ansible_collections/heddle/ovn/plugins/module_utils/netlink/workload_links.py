@@ -16,7 +16,7 @@ from ..common.errors import NetlinkError
 from ..types.netns_workload import Endpoint, Link
 from . import kernel
 from .link_local import derived_address, replace_addresses, stale_addresses
-from .link_settings import ignore_arp
+from .link_settings import set_answers_arp
 from .protocol.raw_messages import decoded
 from .resolver_files import resolver_notes, resolver_steps
 from .step import Step, perform
@@ -36,8 +36,8 @@ def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: boo
     """Bring the host's namespaces to exactly `endpoints`, as far as the owner's mark goes.
 
     `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves, and the kernel, which
-    sees their frames as well, answers no ARP. With `write`, a failure on a link of one network does not affect other
-    networks; the outcome's `refused` has it.
+    sees the frames of switches' ports as well, answers no ARP there. With `write`, a failure on a link of one network
+    does not affect other networks; the outcome's `refused` has it.
     """
     refused: dict[str, str] = {}
     inner, failures = _read_namespaces()
@@ -260,9 +260,11 @@ def _offload(namespace: str, link: Link, there: dict, userspace: bool) -> Iterat
 
 
 def _arp(link: Link, host: dict, userspace: bool) -> Iterator[_Difference]:
-    if userspace and host["answers"]:
-        before, after = {"host end answers ARP": True}, {"host end answers ARP": False}
-        yield "link", before, after, partial(ignore_arp, link.host_name)
+    # A switch's port answers nothing in any case, if the kernel does not see its frames.
+    if link.is_routed or userspace:
+        before, after = ({"host end answers ARP": answers} for answers in (host["answers"], link.is_routed))
+        if before != after:
+            yield "link", before, after, partial(set_answers_arp, link.host_name, answers=link.is_routed)
 
 
 def _addresses_and_routes(namespace: str, link: Link, there: dict) -> Iterator[_Difference]:

@@ -12,7 +12,8 @@ class Link:
     for what is on the link.
 
     Without `solicits_routers` it does not ask for IPv6 routers: on its network none would answer, the kernel asks for
-    ever, and each question is copied to all ports of the network's switch.
+    ever, and each question is copied to all ports of the network's switch. With `is_routed` the host's end is the
+    workload's gateway; without, it is a port of a switch.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Link:
     routes: tuple[tuple[str, str | None], ...]
     network: str
     solicits_routers: bool = True
+    is_routed: bool = False
 
 
 @dataclass(frozen=True)

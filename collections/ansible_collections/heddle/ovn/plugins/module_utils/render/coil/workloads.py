@@ -80,4 +80,5 @@ def _link(plan: dict, workload: dict, mtu: int) -> Link:
         routes=(*on_link, *((_EVERYWHERE[version], gateway) for version, gateway in sorted(gateways.items()))),
         network=_network(workload),
         solicits_routers=False,
+        is_routed=True,
     )
