@@ -11,6 +11,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.chassis import ch
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.reconcile import reconcile
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.values import Scope
+from ansible_collections.heddle.ovn.plugins.module_utils.qemu import instance
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import TABLES, render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import compare
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit.tables import cause_lines
@@ -72,6 +73,18 @@ def test_rows_of_a_network_that_is_not_on_the_host_have_one_cause():
     result = compare.Comparison(plan_of(NETWORK), "node1").result()
     assert cause_of(result, "Logical_Switch", "nowhere_net_ovn_layer2_switch") == "network nowhere_net"
     assert cause_of(result, "Logical_Router", "nowhere_net_transit_router") == "network nowhere_net"
+
+
+@pytest.mark.usefixtures("audited")
+def test_a_virtual_machine_that_does_not_run_is_drift(tmp_path, monkeypatch):
+    monkeypatch.setattr(instance, "RUNTIME", tmp_path)
+    machines = (workload("nowhere", f"v{number}", f"node{number}, kind: vm") for number in (1, 2))
+    result = compare.Comparison(plan_of(NETWORK + "".join(machines)), "node1").result()
+    missing = [(one["kind"], one["name"]) for one in result["drift"] if one["substrate"] == "hypervisor"]
+    assert missing == [("virtual machine", "nowhere_v1")]
+    assert cause_of(result, "virtual machine", "nowhere_v1") == "virtual machine nowhere_v1"
+    (tap,) = (one for one in result["drift"] if one["kind"] == "tap")
+    assert (tap["network"], tap["found"]) == ("nowhere_net", None)
 
 
 def test_a_missing_setting_of_ovn_controller_is_drift(audited):

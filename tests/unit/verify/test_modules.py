@@ -70,7 +70,7 @@ def test_unreadable_parts_are_problems_and_no_drift(monkeypatch: pytest.MonkeyPa
     [
         ((), []), (("OVN_Northbound",), ["northbound"]), (("OVN_Northbound", "openflow"), ["northbound", "gateway"]),
         (("kernel", "Open_vSwitch"), ["ports", "gateway", "endpoints"]),
-        (("hypervisor",), ["northbound", "southbound", "ports", "gateway", "endpoints"]),
+        (("hypervisor",), ["endpoints"]), (("unknown",), ["northbound", "southbound", "ports", "gateway", "endpoints"]),
         ((compare.EVERYTHING,), ["northbound", "southbound", "ports", "gateway", "endpoints"]),
     ],
 )  # fmt: skip

@@ -16,7 +16,8 @@ from ..netlink.kernel_modules import datapath_type
 from ..netlink.routed_workloads import planned_routed_workloads, reconcile_routed_workloads, uplink_mtu
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
 from ..ovsdb.ports import ports_not_up, wait_for_flows, wait_for_ports
-from ..qemu.reconcile import end_vms, reconcile_taps, reconcile_vms
+from ..qemu.reconcile import end_vms, reconcile_vms
+from ..qemu.taps import reconcile_taps
 from ..render.coil.bird_configuration import render_bird
 from ..render.coil.workloads import render_routed_endpoints, render_routed_workloads
 from ..render.common.node_network import is_mesh
@@ -48,7 +49,7 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
         outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
         outcome += reconcile_routed_workloads(render_routed_workloads(plan, node), write=write)
         outcome += apply_egress(plan, node, owner, write=write)
-        outcome += reconcile_taps(vms, owner=f"{plan['deployment']}:vm", write=write)
+        outcome += reconcile_taps(vms, owner=tap_owner(plan), userspace=userspace, write=write)
     elif not write:
         outcome += planned_endpoints(endpoints, owner=owner) + planned_routed_workloads(
             render_routed_workloads(plan, node)
@@ -90,6 +91,19 @@ def render_switch_rows(client, plan: dict, node: str) -> list[Row]:
     """Return the ports of a node's workloads, and the bridge of the mesh where the plan has one."""
     datapath = "netdev" if mesh_networks(plan) and uses_userspace(client) else "system"
     return [*render_workload_ports(plan, node), *render_mesh_bridge(plan, node, datapath)]
+
+
+def tap_owner(plan: dict) -> str:
+    """Return the owner of the tap devices of virtual machines."""
+    return f"{plan['deployment']}:vm"
+
+
+def compared_virtual_machines(plan: dict, node: str, *, userspace: bool) -> Outcome:
+    """Return what applying the plan would change of virtual machines and their tap devices."""
+    owner, vms = f"{plan['deployment']}:workload", render_virtual_machines(plan, node)
+    outcome = end_vms(vms, owner=owner, write=False)
+    outcome += reconcile_taps(vms, owner=tap_owner(plan), userspace=userspace, write=False)
+    return outcome + reconcile_vms(vms, owner=owner, write=False)
 
 
 def node_endpoints(plan: dict, node: str) -> list[Endpoint]:

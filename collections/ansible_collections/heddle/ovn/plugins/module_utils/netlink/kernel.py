@@ -82,7 +82,7 @@ except ImportError:
 _NEW_NETWORK = 0x40000000
 # linux/veth.h, if_link.h, ipv6.h.
 _VETH_INFO_PEER = 1
-_INET6_CONF, _ROUTER_SOLICITATIONS, _ACCEPT_DAD, _ADDR_GEN_MODE = 2, 7, 27, 47
+_INET6_CONF, _ROUTER_SOLICITATIONS, _DISABLE_IPV6, _ACCEPT_DAD, _ADDR_GEN_MODE = 2, 7, 26, 27, 47
 _INET_CONF, _ARP_IGNORE = 1, 18
 _NO_STATISTICS = IFINFOMSG.pack(0, 0, 0, 0, 0) + attribute(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS)
 _ANY = {socket.AF_INET: bytes(4), socket.AF_INET6: bytes(16)}
@@ -174,7 +174,7 @@ def read_links(namespace: str | None) -> dict[str, dict]:
     permanent ones of global scope; routes are those that carry Heddle's protocol. `solicits` is whether the link asks
     for IPv6 routers, `detects` whether it looks for duplicates of its IPv6 addresses. `link-local` has its IPv6
     addresses of that scope with who set them (IFA_PROTO), `derives` whether the kernel makes one from the MAC.
-    `answers` is whether the link answers ARP for all addresses of the host.
+    `answers` is whether the link answers ARP for all addresses of the host, `ipv6` whether the host has IPv6 there.
     """
     with in_netns(namespace), RawSocket() as netlink:
         links = dict(map(_link, netlink.dump(RTM_GETLINK, _NO_STATISTICS)))
@@ -226,6 +226,7 @@ def _link(message: bytes) -> tuple[str, dict]:
     found = attributes(message[IFINFOMSG.size :])
     families = attributes(found.get(IFLA_AF_SPEC, b""))
     settings = attributes(families.get(socket.AF_INET6, b"")).get(_INET6_CONF, b"")
+    has_ipv6 = bool(settings)
     values = struct.unpack(f"={len(settings) // 4}i", settings) or (0,) * (_ADDR_GEN_MODE + 1)
     settings = attributes(families.get(socket.AF_INET, b"")).get(_INET_CONF, b"")
     values4 = struct.unpack(f"={len(settings) // 4}i", settings) or (0,) * (_ARP_IGNORE + 1)
@@ -245,6 +246,7 @@ def _link(message: bytes) -> tuple[str, dict]:
         "link-local": {},
         "derives": values[_ADDR_GEN_MODE] == 0,
         "answers": values4[_ARP_IGNORE] == 0,
+        "ipv6": has_ipv6 and not values[_DISABLE_IPV6],
     }
 
 

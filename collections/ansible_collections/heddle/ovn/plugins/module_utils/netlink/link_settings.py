@@ -26,6 +26,11 @@ def set_answers_arp(name: str, *, answers: bool) -> None:
     _write(f"ipv4/conf/{name}/arp_ignore", "0" if answers else "8")
 
 
+def disable_ipv6(name: str) -> None:
+    """Remove a link's IPv6 addresses, and make the host send and receive no IPv6 there."""
+    _write(f"ipv6/conf/{name}/disable_ipv6", "1")
+
+
 def _write(name: str, value: str) -> None:
     with open(f"/proc/sys/net/{name}", "w", encoding="ascii") as file:
         file.write(value)

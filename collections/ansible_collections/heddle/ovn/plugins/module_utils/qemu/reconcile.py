@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine for virtual machines and their tap devices: compares desired and actual state and applies the steps.
+"""The engine for virtual machines: compares desired and actual state and applies the steps.
 
-Own are VMs whose directory names the owner, and links that carry the owner's mark. Other QEMUs are ignored.
+Own are VMs whose directory names the owner. Other QEMUs are ignored.
 A migrating VM is not restarted or started again here: only its migration may end it. A QEMU left over from a
 finished migration, which waits for a VM or has sent it, is restarted where the VM is to run.
 """
@@ -12,10 +12,8 @@ from functools import partial
 
 from ..common.change import Change, Outcome
 from ..common.errors import HypervisorError, NetlinkError
-from ..netlink import kernel
 from ..netlink.step import Step, perform
-from ..netlink.workload_links import mark
-from ..types.virtual_machine import Nic, VirtualMachine
+from ..types.virtual_machine import VirtualMachine
 from . import instance
 
 SUBSTRATE = "hypervisor"
@@ -105,38 +103,3 @@ def _source_steps(vm: VirtualMachine, there: dict | None, owner: str) -> list[St
 
 def _change(action: str, name: str, before: dict, after: dict) -> Change:
     return Change(SUBSTRATE, action, "virtual machine", name, "", before, after)
-
-
-def reconcile_taps(vms: list[VirtualMachine], *, owner: str, write: bool) -> Outcome:
-    """Create or change the tap devices of `vms`; remove the owner's others."""
-    links = kernel.read_links(None)
-    wanted = {nic.host_name: nic for vm in vms for nic in vm.nics}
-    steps = []
-    for name, link in sorted(links.items()):
-        if link["alias"].startswith(f"{mark(owner)}:") and name not in wanted:
-            network = link["alias"].removeprefix(f"{mark(owner)}:")
-            change = Change("kernel", "delete", "tap", name, network, {"mtu": link["mtu"]}, {})
-            steps.append(Step(change, partial(kernel.remove_link, name)))
-    for name, nic in sorted(wanted.items()):
-        steps += _tap_steps(name, nic, links.get(name), mark(owner, nic.network))
-    return perform(steps, write=write)
-
-
-def _tap_steps(name: str, nic: Nic, there: dict | None, alias: str) -> list[Step]:
-    wanted = {"alias": alias, "mtu": nic.mtu, "up": True}
-    if there is None:
-        change = Change("kernel", "create", "tap", name, nic.network, {}, wanted)
-        return [Step(change, partial(_create_tap, name, nic, alias))]
-    if there["alias"] and there["alias"] != alias:
-        raise NetlinkError(f"link {name} exists and is not Heddle's (alias {there['alias']}); remove it first")
-    before = {key: there[key] for key in wanted}
-    if before == wanted:
-        return []
-    settings = {"ifalias": alias, "mtu": nic.mtu, "state": "up"}
-    change = Change("kernel", "update", "tap", name, nic.network, before, wanted)
-    return [Step(change, partial(kernel.change_link, None, name, **settings))]
-
-
-def _create_tap(name: str, nic: Nic, alias: str) -> None:
-    kernel.create_tap(name, instance.user_id())
-    kernel.change_link(None, name, ifalias=alias, mtu=nic.mtu, state="up")

@@ -33,7 +33,8 @@ from ..openflow.reconcile import reconcile_flows
 from ..openflow.switch import Switch
 from ..ovsdb.protocol.client import Client, Unreachable
 from ..ovsdb.values import map_pairs, uuid_list
-from ..qemu.reconcile import end_vms, reconcile_taps
+from ..qemu.reconcile import end_vms
+from ..qemu.taps import reconcile_taps
 from ..render import northbound, southbound
 from ..render.host.nic_forwarding import forwarding_of
 from ..render.host.vswitch import BRIDGE_UPLINK, TABLES, render_integration_bridge
@@ -84,7 +85,7 @@ def remove_networks(deployments: Iterable[str], *, write: bool) -> Outcome:
         outcome += end_vms([], owner=owner, write=write)
         if kernel.PYROUTE2_IMPORT_ERROR is None:
             outcome += reconcile_endpoints([], owner=owner, userspace=False, write=write)
-            outcome += reconcile_taps([], owner=f"{deployment}:vm", write=write)
+            outcome += reconcile_taps([], owner=f"{deployment}:vm", userspace=False, write=write)
         with reachable(VSWITCH_REMOTE, write=write) as client:
             if client:
                 outcome += apply_rows(client, OPEN_VSWITCH, [], owner, TABLES, write=write)

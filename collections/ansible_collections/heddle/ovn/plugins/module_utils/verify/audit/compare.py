@@ -20,6 +20,7 @@ from ...agent.topology import apply_northbound
 from ...agent.underlay import narrow_paths
 from ...agent.workloads import (
     apply_routed_workloads,
+    compared_virtual_machines,
     integration_bridge,
     node_endpoints,
     render_switch_rows,
@@ -48,6 +49,7 @@ from ...render import northbound, southbound
 from ...render.common.node_network import is_on
 from ...render.common.overlay import overlay_of
 from ...render.host import vswitch
+from ...render.host.qemu import render_virtual_machines
 from ...render.northbound import render_northbound
 from ...render.southbound import render_southbound
 from ...types.ovsdb_row import Row
@@ -141,7 +143,7 @@ class Comparison:
             self._southbound: {OVN_SOUTHBOUND},
             self._ports: {OPEN_VSWITCH},
             self._gateway: {OPEN_VSWITCH, "kernel", "nftables", "openflow"},
-            self._endpoints: {"kernel", "nftables", "files", "BIRD"},
+            self._endpoints: {"kernel", "nftables", "files", "BIRD", "hypervisor"},
         }
         if not has_ovn(self.plan) or not written <= set().union(*places.values()):
             return self._parts()
@@ -194,7 +196,8 @@ class Comparison:
             + gateway_size(self.plan, self.node)
             + len(self.endpoints)
             + sum(len(endpoint.links) for endpoint in self.endpoints)
-            + routed_size(self.plan, self.node),
+            + routed_size(self.plan, self.node)
+            + len(render_virtual_machines(self.plan, self.node)),
             "digest": self.plan["digest"],
             **({"routing": routing(self.plan)} if "coil" in self.plan else {}),
         }
@@ -256,6 +259,7 @@ class Comparison:
         found = reconcile_endpoints(self.endpoints, owner=self.workload_owner, userspace=userspace, write=False)
         found += apply_routed_workloads(NodeContext(self.node, "", write=False), self.plan)
         found += apply_egress(self.plan, self.node, self.workload_owner, write=False)
+        found += compared_virtual_machines(self.plan, self.node, userspace=userspace)
         return found + Outcome(foreign=tuple(self._foreign_namespaces()))
 
     def _foreign_namespaces(self) -> list[Foreign]:
