@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from tests.lab.address_moves import expect_move, macs
-from tests.lab.conftest import NODES
+from tests.lab.conftest import NODES, Lab
+from tests.lab.disturbed_run import disturbed, kill_run
 from tests.lab.remote_program import RemoteProgram
 from tests.lab.test_coil import own
 from tests.lab.test_virtual_machine import vm
-from tests.lab.vm import DATA, OWN_SET, PORT, figures
+from tests.lab.vm import DATA, MACHINE, OWN_SET, PORT, Machine, figures
 
 __all__ = ["own", "vm"]
 WEB = f"""---
@@ -29,27 +33,71 @@ spec:
 pytestmark = pytest.mark.long
 
 
-def test_the_addresses_of_a_load_balancer_follow_the_vm(lab, vm, own, tmp_path):
-    """With the policy Local its host answers for them, by the same steps as in networks.yml."""
-    manifests = shutil.copytree(DATA / "manifests", tmp_path / "manifests")
+@dataclass(frozen=True)
+class Moving:
+    """The VM with its Service, and the addresses of the external host."""
+
+    lab: Lab
+    vm: Machine
+    manifests: Path
+    external: list[str]
+
+    def ends(self) -> tuple[str, str]:
+        """The VM's host, and another one."""
+        (here,) = self.vm.runs_on()
+        return here, "node3" if here != "node3" else "node2"
+
+    def holders(self) -> dict[str, str]:
+        """The host of each address of the Service."""
+        listed = self.lab.plan()["services"]["violet_net"]["violet/web"]["external"]["load_balancer"]
+        return {one["address"]: one["node"] for one in listed}
+
+    def watch(self) -> RemoteProgram:
+        """Connect to all of them from the external host."""
+        wanted = {address: [80] for address in self.holders()}
+        watch = RemoteProgram(self.lab, "external", "address_watch.py", "to", "eth2", self.external, wanted)
+        assert watch.line() == "ready"
+        return watch
+
+    def expect_nothing_left(self, there: str) -> None:
+        """Neither the same migration nor the manifests change a host."""
+        again = self.vm.move(there)
+        assert set(again.changed.values()) == {0}, again.output[-4000:]
+        applied = self.lab.play("networks.yml", *OWN_SET, manifests=self.manifests)
+        assert {node: applied.changed[node] for node in NODES} == dict.fromkeys(NODES, 0), applied.output[-4000:]
+
+
+@pytest.fixture(scope="module")
+def moving(lab, vm, own, tmp_path_factory) -> Iterator[Moving]:
+    manifests = shutil.copytree(DATA / "manifests", tmp_path_factory.mktemp("service") / "manifests")
     (manifests / "web.yml").write_text(WEB)
     lab.play("networks.yml", *OWN_SET, manifests=manifests)
-    try:
-        (here,) = vm.runs_on()
-        there = "node3" if here != "node3" else "node2"
-        plan = lab.plan()
-        listed = plan["services"]["violet_net"]["violet/web"]["external"]["load_balancer"]
-        before = {one["address"]: one["node"] for one in listed}
-        assert list(before.values()) == [here, here]
-        owns = [f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20"]
-        watch = RemoteProgram(lab, "external", "address_watch.py", "to", "eth2", owns, {key: [80] for key in before})
-        assert watch.line() == "ready"
-        moved = figures(vm.move(there))
-        assert (sorted(moved["moved_addresses"]), moved["waiting"]) == (sorted(before), [])
-        expect_move(watch, macs(plan), dict.fromkeys(before, (here, there)))
-        again = vm.move(there)
-        assert set(again.changed.values()) == {0}, again.output[-4000:]
-        applied = lab.play("networks.yml", *OWN_SET, manifests=manifests)
-        assert {node: applied.changed[node] for node in NODES} == dict.fromkeys(NODES, 0), applied.output[-4000:]
-    finally:
-        lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
+    yield Moving(lab, vm, manifests, [f"{own['prefix']}.2.20", f"{own['prefix6']}:2::20"])
+    lab.play("networks.yml", *OWN_SET, manifests=DATA / "manifests")
+
+
+def test_the_addresses_of_a_load_balancer_follow_the_vm(lab, moving):
+    """With the policy Local its host answers for them, by the same steps as in networks.yml."""
+    (here, there), before = moving.ends(), moving.holders()
+    assert list(before.values()) == [here, here]
+    watch = moving.watch()
+    moved = figures(moving.vm.move(there))
+    assert (sorted(moved["moved_addresses"]), moved["waiting"]) == (sorted(before), [])
+    expect_move(watch, macs(lab.plan()), dict.fromkeys(before, (here, there)))
+    moving.expect_nothing_left(there)
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["Prepare for addresses", "Give up addresses", "Take the addresses", "Apply the plan with the VM's host"],
+)
+def test_a_migration_that_was_killed_as_addresses_moved_is_completed_by_the_same_call(lab, moving, task):
+    """Whatever the hosts have done by then or do afterwards: no address is on two hosts, and connections work."""
+    (here, there), before = moving.ends(), moving.holders()
+    assert set(before.values()) == {here}
+    watch = moving.watch()
+    disturbed("migrate_workload.yml", task, kill_run, "-e", f"workload={MACHINE}", "-e", f"to={there}")
+    moving.vm.move(there)
+    assert moving.holders() == dict.fromkeys(before, there)
+    expect_move(watch, macs(lab.plan()), dict.fromkeys(before, (here, there)))
+    moving.expect_nothing_left(there)

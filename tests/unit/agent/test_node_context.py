@@ -28,8 +28,8 @@ def test_a_module_that_waits_hands_its_seconds_over():
 
 
 def test_options_are_taken_by_their_names():
-    given = module(state="started", port=7655, lifetime=60, external={}, unknown=1)
-    assert options(given, Request) == Request("started", 7655, 60, {})
+    given = module(state="started", port=7655, lifetime=60, external={}, interval=10, unknown=1)
+    assert options(given, Request) == Request("started", 7655, 60, {}, 10)
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b"]])

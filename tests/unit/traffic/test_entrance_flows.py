@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
+from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic import control
 from ansible_collections.heddle.ovn.plugins.module_utils.traffic.flows import (
     NEW,
@@ -84,6 +85,19 @@ def test_a_network_that_does_not_change_is_not_measured_this_way():
     assert sent(tenant + service()) == []
 
 
+def test_no_flow_sends_more_often_than_asked(monkeypatch):
+    monkeypatch.setattr(kernel, "PYROUTE2_IMPORT_ERROR", None)
+    monkeypatch.setattr(control.Process, "start", lambda _self, task, *_more, **_options: tasks.append(task) or True)
+    tasks, external = [], {"external": ["127.0.0.1"]}
+    for node in ("node1", "external"):
+        context = NodeContext(node, "/nonexistent", write=True, document=pack(planned(TENANT + service())))
+        for interval in (10, 100):
+            control.traffic(context, control.Request("started", 7655, 60, external, interval))
+    found = [{flow.protocol: flow.interval for flow in task.flows} for task in tasks]
+    usual = {"udp": 10, "icmp": 50, "long tcp": 100, "new tcp": 100}
+    assert found == [usual, dict.fromkeys(usual, 100), {"new tcp": 200}, {"new tcp": 200}]
+
+
 def test_an_external_host_sends_by_the_plan_that_it_is_given(tmp_path):
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
@@ -97,7 +111,7 @@ def test_an_external_host_sends_by_the_plan_that_it_is_given(tmp_path):
             node["gateway"]["addresses"] = []
         port = free()
         context = NodeContext("external", "/nonexistent", write=True, document=pack(plan))
-        started = control.Request("started", port, 60, {"external": ["127.0.0.1"]})
+        started = control.Request("started", port, 60, {"external": ["127.0.0.1"]}, 10)
         assert control.traffic(context, started, str(tmp_path))["changed"]
         file = tmp_path / "traffic-figures.json"
         try:
@@ -105,7 +119,7 @@ def test_an_external_host_sends_by_the_plan_that_it_is_given(tmp_path):
                 if file.exists() and any(one["sent"] for one in json.loads(file.read_text())["segments"]):
                     break
         finally:
-            stopped = control.Request("stopped", port, 60, {})
+            stopped = control.Request("stopped", port, 60, {}, 10)
             figures = control.traffic(context, stopped, str(tmp_path))["figures"]
     [segment] = figures["segments"]
     assert (segment["kind"], segment["source"], segment["lost"]) == (TO_LOAD_BALANCER, "external", 0)

@@ -248,7 +248,7 @@ ON_OUTSIDE = NodeContext("external", "/nonexistent", write=True)
 
 
 def request(state: str) -> control.Request:
-    return control.Request(state, free(), 60, {"external": ["127.0.0.1"]})
+    return control.Request(state, free(), 60, {"external": ["127.0.0.1"]}, 10)
 
 
 def test_external_host_answers_until_it_is_stopped(tmp_path) -> None:

@@ -47,6 +47,13 @@ options:
     description: External hosts on the provider network, with a list of addresses of each.
     type: dict
     default: {}
+  interval:
+    description:
+      - Milliseconds from one packet of a flow to the next one, at least. Flows that send less often stay as they are.
+      - A larger value takes less processor time of the hosts, and measures gaps less exactly.
+    type: int
+    default: 10
+    version_added: 0.5.0
 requirements:
   - pyroute2, except on external hosts
 seealso:
@@ -131,6 +138,7 @@ def main():
             "port": {"type": "int", "default": 7655},
             "lifetime": {"type": "int", "default": 3600},
             "external": {"type": "dict", "default": {}},
+            "interval": {"type": "int", "default": 10},
         },
         supports_check_mode=True,
     )

@@ -15,7 +15,7 @@ from ..common.background_process import began, end, is_running, spawn
 from ..common.json_file import read_json
 from ..common.serialization import digest
 from ..netlink import kernel
-from .flows import Answerer, answerers, chosen_workloads, entrance_flows, flows, sources
+from .flows import Answerer, answerers, at_most_every, chosen_workloads, entrance_flows, flows, sources
 from .loop import Task, Traffic
 
 DIRECTORY = "/run/heddle"
@@ -25,13 +25,15 @@ DIRECTORY = "/run/heddle"
 class Request:
     """The options of the module traffic: `port` is of UDP and TCP, `lifetime` is in seconds.
 
-    `external` has the addresses of hosts of the provider network by name.
+    `external` has the addresses of hosts of the provider network by name. No flow sends more often than every
+    `interval` milliseconds.
     """
 
     state: str
     port: int
     lifetime: int
     external: dict[str, list[str]]
+    interval: int
 
 
 def traffic(context: NodeContext, request: Request, directory: str = DIRECTORY) -> dict:
@@ -55,13 +57,14 @@ def _task(context: NodeContext, request: Request) -> tuple[Task, dict]:
         # It has no plan of its own; one that it is not given it does not need.
         plan = load_plan(context) if context.document else None
         sent = entrance_flows(plan, chosen_workloads(plan), name, external[name]) if plan else []
-        return Task(sent, own, {name: None}, request.port), {}
+        return Task(at_most_every(request.interval, sent), own, {name: None}, request.port), {}
     if kernel.PYROUTE2_IMPORT_ERROR is not None:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     plan = load_plan(context)
     known_node(plan, name)
     chosen = chosen_workloads(plan)
-    return Task(flows(plan, chosen, external), answerers(plan, chosen), sources(plan, chosen), request.port), chosen
+    sent = at_most_every(request.interval, flows(plan, chosen, external))
+    return Task(sent, answerers(plan, chosen), sources(plan, chosen), request.port), chosen
 
 
 class Process:

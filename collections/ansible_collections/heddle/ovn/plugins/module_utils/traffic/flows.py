@@ -17,6 +17,8 @@ further Layer2 network send UDP and new TCP connections there.
 Nothing is bound to the ports of Services, which are those of applications: a refused connection has reached an
 endpoint as well.
 
+Where hosts have little processor time, all of these may be sent less often (`at_most_every`).
+
 Beside the Layer2 networks, which an upgrade changes, one Layer3 network is measured, which it does not change: what is
 lost there is lost by the hosts themselves (kind "comparison").
 """
@@ -153,6 +155,11 @@ def flows(plan: dict, chosen: dict[str, list[str]], external: dict[str, list[str
                 found += _flows(TO_JOIN, (ICMP,), network, source, node, address)
             found += _to_service(plan, network, source)
     return found
+
+
+def at_most_every(interval: int, sent: list[Flow]) -> list[Flow]:
+    """Return flows of which none sends more often than every `interval` milliseconds."""
+    return [replace(flow, interval=max(flow.interval, interval)) for flow in sent]
 
 
 def _with_egress_ips(plan: dict) -> set[tuple[str, str]]:
