@@ -135,6 +135,7 @@ def unrepaired(lab: Lab, node: str) -> Iterator[None]:
         lab.ssh(node, "systemctl kill --signal=CONT heddle-host")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_tunnel_endpoint_without_translation_is_the_only_failure(impaired: Lab, seed: str) -> None:
     """Node ports at the tunnel endpoint of node1, for what comes in there, and from workloads by way of the host."""
