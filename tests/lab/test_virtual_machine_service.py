@@ -43,9 +43,9 @@ class Moving:
     external: list[str]
 
     def ends(self) -> tuple[str, str]:
-        """The VM's host, and another one."""
+        """The VM's host, and another one; both have its network in any case, so that its status does not change."""
         (here,) = self.vm.runs_on()
-        return here, "node3" if here != "node3" else "node2"
+        return here, "node3" if here != "node3" else "node1"
 
     def holders(self) -> dict[str, str]:
         """The host of each address of the Service."""
