@@ -74,7 +74,7 @@ def tasks(manifests: Path, kept: Path, nodes: dict[str, dict]) -> list[dict]:
             "name": "Bring the host to the plan",
             "heddle.ovn.zone": {
                 "node": load.NODE,
-                "document": "{{ admitted.host_plans[inventory_hostname] | default(admitted.plan) }}",
+                "document": f"{{{{ admitted.host_plans['{load.NODE}'] | default(admitted.plan) }}}}",
                 "plan": str(kept),
                 "wait_timeout": 0,
                 "parts": ["topology"],
