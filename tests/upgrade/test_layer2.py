@@ -109,7 +109,7 @@ def reduced(request):
     if request.config.option.markexpr != "not long":
         return (), (), ()
     traffic = ("-e", "heddle_upgrade_traffic=false")
-    return traffic, (*traffic, "-e", "heddle_upgrade_verify=false"), ("-e", "heddle_upgrade_interval=50")
+    return traffic, (*traffic, "-e", "heddle_upgrade_verify=false"), ("-e", "heddle_upgrade_traffic_interval=50")
 
 
 @pytest.fixture(scope="module", autouse=True)

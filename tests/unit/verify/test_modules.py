@@ -65,18 +65,21 @@ def test_unreadable_parts_are_problems_and_no_drift(monkeypatch: pytest.MonkeyPa
     assert result["checked"] > len(compare.Comparison(PLAN, "node1").northbound_rows)
 
 
+ALL_PARTS = ["northbound", "southbound", "ports", "gateway", "endpoints", "virtual_machines"]
+
+
 @pytest.mark.parametrize(
     ("written", "read"),
     [
         ((), []), (("OVN_Northbound",), ["northbound"]), (("OVN_Northbound", "openflow"), ["northbound", "gateway"]),
-        (("kernel", "Open_vSwitch"), ["ports", "gateway", "endpoints"]),
-        (("hypervisor",), ["endpoints"]), (("unknown",), ["northbound", "southbound", "ports", "gateway", "endpoints"]),
-        ((compare.EVERYTHING,), ["northbound", "southbound", "ports", "gateway", "endpoints"]),
+        (("kernel", "Open_vSwitch"), ["ports", "gateway", "endpoints", "virtual_machines"]),
+        (("hypervisor",), ["virtual_machines"]), (("unknown",), ALL_PARTS),
+        ((compare.EVERYTHING,), ALL_PARTS),
     ],
 )  # fmt: skip
 def test_after_a_run_only_what_it_has_written_to_is_read_again(monkeypatch, written, read) -> None:
     seen: list[str] = []
-    for name in ("northbound", "southbound", "ports", "gateway", "endpoints"):
+    for name in ALL_PARTS:
         part = lambda _self, name=name: seen.append(name) or Outcome()  # noqa: E731
         monkeypatch.setattr(compare.Comparison, f"_{name}", part)
     monkeypatch.setattr(compare, "stopped_of", lambda _plan: {})

@@ -13,7 +13,7 @@ author:
   - Heddle maintainers (@heddle)
 description:
   - Renders the host's desired state from the plan and compares it with the Northbound and Southbound rows, the
-    ports of workloads and the network namespaces of the host. Nothing is written.
+    ports of workloads, the network namespaces and the virtual machines of the host. Nothing is written.
   - The settings that ovn-controller reads and the bridges of the install playbook are compared as well, and each daemon
     of Open vSwitch and OVN that does not run is a problem.
   - Differences are returned by object and column, and grouped by cause. Foreign objects are listed, and do not

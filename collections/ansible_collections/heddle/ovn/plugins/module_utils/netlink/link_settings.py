@@ -27,8 +27,12 @@ def set_answers_arp(name: str, *, answers: bool) -> None:
 
 
 def disable_ipv6(name: str) -> None:
-    """Remove a link's IPv6 addresses, and make the host send and receive no IPv6 there."""
-    _write(f"ipv6/conf/{name}/disable_ipv6", "1")
+    """Remove a link's IPv6 addresses, and make the host send and receive no IPv6 there.
+
+    Nothing on a kernel without IPv6.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        _write(f"ipv6/conf/{name}/disable_ipv6", "1")
 
 
 def _write(name: str, value: str) -> None:

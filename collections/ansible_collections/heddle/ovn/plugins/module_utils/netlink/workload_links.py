@@ -260,7 +260,7 @@ def _offload(namespace: str, link: Link, there: dict, userspace: bool) -> Iterat
 
 
 def _arp(link: Link, host: dict, userspace: bool) -> Iterator[_Difference]:
-    # A switch's port answers nothing in any case, if the kernel does not see its frames.
+    # With the kernel's datapath the setting of a switch's port has no effect: the host receives no frames there.
     if link.is_routed or userspace:
         before, after = ({"host end answers ARP": answers} for answers in (host["answers"], link.is_routed))
         if before != after:

@@ -62,8 +62,7 @@ def _steps(name: str, nic: Nic, there: dict | None, alias: str, userspace: bool)
 
 def _create(name: str, nic: Nic, alias: str, userspace: bool) -> None:
     kernel.create_tap(name, instance.user_id())
-    if kernel.read_links(None)[name]["ipv6"]:
-        disable_ipv6(name)
+    disable_ipv6(name)
     if userspace:
         set_answers_arp(name, answers=False)
     kernel.change_link(None, name, ifalias=alias, mtu=nic.mtu, state="up")

@@ -134,7 +134,7 @@ class Comparison:
     def _parts(self) -> list[Callable[[], Outcome]]:
         if not has_ovn(self.plan):
             return [self._endpoints]
-        return [self._northbound, self._southbound, self._ports, self._gateway, self._endpoints]
+        return [self._northbound, self._southbound, self._ports, self._gateway, self._endpoints, self._virtual_machines]
 
     def _parts_of(self, written: Set[str]) -> list[Callable[[], Outcome]]:
         """Return the parts that are in substrates which were written: the run found no difference in all others."""
@@ -143,7 +143,8 @@ class Comparison:
             self._southbound: {OVN_SOUTHBOUND},
             self._ports: {OPEN_VSWITCH},
             self._gateway: {OPEN_VSWITCH, "kernel", "nftables", "openflow"},
-            self._endpoints: {"kernel", "nftables", "files", "BIRD", "hypervisor"},
+            self._endpoints: {"kernel", "nftables", "files", "BIRD"},
+            self._virtual_machines: {"kernel", "hypervisor"},
         }
         if not has_ovn(self.plan) or not written <= set().union(*places.values()):
             return self._parts()
@@ -259,8 +260,15 @@ class Comparison:
         found = reconcile_endpoints(self.endpoints, owner=self.workload_owner, userspace=userspace, write=False)
         found += apply_routed_workloads(NodeContext(self.node, "", write=False), self.plan)
         found += apply_egress(self.plan, self.node, self.workload_owner, write=False)
-        found += compared_virtual_machines(self.plan, self.node, userspace=userspace)
         return found + Outcome(foreign=tuple(self._foreign_namespaces()))
+
+    def _virtual_machines(self) -> Outcome:
+        """Virtual machines and their tap devices."""
+        if kernel.PYROUTE2_IMPORT_ERROR is not None:
+            raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
+        with Client(VSWITCH_REMOTE, read_only=True) as client:
+            userspace = uses_userspace(client)
+        return compared_virtual_machines(self.plan, self.node, userspace=userspace)
 
     def _foreign_namespaces(self) -> list[Foreign]:
         names = foreign_namespaces(self.workload_owner)
