@@ -60,11 +60,11 @@ class Moving:
         return watch
 
     def expect_nothing_left(self, there: str) -> None:
-        """Neither the same migration nor the manifests change a host."""
+        """Neither the same migration nor the manifests change a host, or what is stored of it."""
         again = self.vm.move(there)
         assert set(again.changed.values()) == {0}, again.output[-4000:]
         applied = self.lab.play("networks.yml", *OWN_SET, manifests=self.manifests)
-        assert {node: applied.changed[node] for node in NODES} == dict.fromkeys(NODES, 0), applied.output[-4000:]
+        assert set(applied.changed.values()) == {0}, applied.output[-4000:]
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,10 @@ def test_a_link_whose_gateway_answers_no_arp_is_repaired(node):
     (link,) = run(node, "sh", "-c", "cd /sys/class/net; echo *_c").split()
     run(node, "sysctl", "-qw", f"net.ipv4.conf.{link}.arp_ignore=8")
     (change,) = apply(plan, "node1", node).changes
-    assert (change.before, change.after) == ({"host end answers ARP": False}, {"host end answers ARP": True})
+    assert (change.before, change.after) == (
+        {"host answers ARP": False, "host receives packets": True},
+        {"host answers ARP": True, "host receives packets": True},
+    )
     assert not apply(plan, "node1", node).changed
 
 

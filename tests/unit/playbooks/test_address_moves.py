@@ -152,6 +152,7 @@ MIGRATION = {
     "gateway_announcement": {"announced": []},
     "moved_address": {},
     "zone": APPLIED,
+    "readiness": {},
     "kept_address": {"plan": "second plan", "digest": "b", "moved_addresses": {}, "waiting": [WAITING]},
 }
 

@@ -21,6 +21,8 @@ ADDRESS_POOLS = "address pools"
 INTEGRATION_BRIDGE = "br-int"
 # The bridge of the mesh on a host, and its port for tunnels.
 MESH_BRIDGE, MESH_TUNNELS = "br-mesh", "heddle-vxlan"
+# The link group of ports of a userspace datapath that workloads are behind: the host ignores what it receives there.
+USERSPACE_LINKS = 0x6864
 # Where a host has its key and certificate for the mesh.
 MESH_CERTIFICATES = "/var/lib/heddle/mesh"
 # Bridges whose flows are those of a controller only, so that no other flows of Heddle are looked for there.

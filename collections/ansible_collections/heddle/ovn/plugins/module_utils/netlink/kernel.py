@@ -36,6 +36,7 @@ from .protocol.rtnetlink import (
     IFLA_ADDRESS,
     IFLA_AF_SPEC,
     IFLA_EXT_MASK,
+    IFLA_GROUP,
     IFLA_IFALIAS,
     IFLA_IFNAME,
     IFLA_INFO_DATA,
@@ -174,7 +175,8 @@ def read_links(namespace: str | None) -> dict[str, dict]:
     permanent ones of global scope; routes are those that carry Heddle's protocol. `solicits` is whether the link asks
     for IPv6 routers, `detects` whether it looks for duplicates of its IPv6 addresses. `link-local` has its IPv6
     addresses of that scope with who set them (IFA_PROTO), `derives` whether the kernel makes one from the MAC.
-    `answers` is whether the link answers ARP for all addresses of the host, `ipv6` whether the host has IPv6 there.
+    `answers` is whether the link answers ARP for all addresses of the host, `ipv6` whether the host has IPv6 there,
+    `group` the link's group, 0 where none was set.
     """
     with in_netns(namespace), RawSocket() as netlink:
         links = dict(map(_link, netlink.dump(RTM_GETLINK, _NO_STATISTICS)))
@@ -246,6 +248,7 @@ def _link(message: bytes) -> tuple[str, dict]:
         "link-local": {},
         "derives": values[_ADDR_GEN_MODE] == 0,
         "answers": values4[_ARP_IGNORE] == 0,
+        "group": U32.unpack(found[IFLA_GROUP])[0],
         "ipv6": has_ipv6 and not values[_DISABLE_IPV6],
     }
 
@@ -325,12 +328,15 @@ def remove_link(name: str) -> None:
                     raise
 
 
-def change_link(namespace: str | None, name: str, *, address="", mtu=0, state="", ifalias="") -> None:
-    """Set attributes of a link; `state` is `up` or `down`. What is empty stays."""
+def change_link(
+    namespace: str | None, name: str, *, address="", mtu=0, state="", ifalias="", group: int | None = None
+) -> None:  # fmt: skip
+    """Set attributes of a link; `state` is `up` or `down`. What is empty stays, and the `group` None."""
     message = _link_message(up=state == "up", down=state == "down") + attribute(IFLA_IFNAME, name)
     message += attribute(IFLA_ADDRESS, _mac(address)) if address else b""
     message += attribute(IFLA_MTU, mtu) if mtu else b""
     message += attribute(IFLA_IFALIAS, ifalias) if ifalias else b""
+    message += attribute(IFLA_GROUP, group) if group is not None else b""
     with in_netns(namespace), RawSocket() as netlink:
         netlink.request((RTM_SETLINK, 0, message))
 

@@ -16,8 +16,8 @@ from ..common.errors import NetlinkError
 from ..types.netns_workload import Endpoint, Link
 from . import kernel
 from .link_local import derived_address, replace_addresses, stale_addresses
-from .link_settings import set_answers_arp
 from .protocol.raw_messages import decoded
+from .reception import reception, set_reception
 from .resolver_files import resolver_notes, resolver_steps
 from .step import Step, perform
 
@@ -35,8 +35,8 @@ def mark(owner: str, network: str = "") -> str:
 def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: bool, write: bool) -> Outcome:
     """Bring the host's namespaces to exactly `endpoints`, as far as the owner's mark goes.
 
-    `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves, and the kernel, which
-    sees the frames of switches' ports as well, answers no ARP there. With `write`, a failure on a link of one network
+    `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves, and the host receives
+    nothing on their ends (see `reception`). With `write`, a failure on a link of one network
     does not affect other networks; the outcome's `refused` has it.
     """
     refused: dict[str, str] = {}
@@ -206,7 +206,7 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
         *_host_settings(link, host, alias),
         *_silence(namespace, link, there),
         *_offload(namespace, link, there, userspace),
-        *_arp(link, host, userspace),
+        *_reception(link, host, userspace),
         *_addresses_and_routes(namespace, link, there),
     ]
     steps += [
@@ -220,7 +220,7 @@ def _new_ends(link: Link, alias: str) -> tuple[dict, dict]:
     """Return both ends of a link that was just made, as they are read."""
     there = {"mac": link.mac, "mtu": link.mtu, "up": True, "addresses": set(), "routes": set(), "offload": True}
     there |= {"detects": False, "solicits": link.solicits_routers, "link-local": {}, "derives": True}
-    return there, {"alias": alias, "mtu": link.mtu, "up": True, "answers": True}
+    return there, {"alias": alias, "mtu": link.mtu, "up": True, "answers": True, "group": 0}
 
 
 def _inner_settings(namespace: str, link: Link, there: dict) -> Iterator[_Difference]:
@@ -259,12 +259,12 @@ def _offload(namespace: str, link: Link, there: dict, userspace: bool) -> Iterat
         yield "link", before, after, partial(kernel.disable_transmit_checksum, namespace, link.name)
 
 
-def _arp(link: Link, host: dict, userspace: bool) -> Iterator[_Difference]:
-    # With the kernel's datapath the setting of a switch's port has no effect: the host receives no frames there.
+def _reception(link: Link, host: dict, userspace: bool) -> Iterator[_Difference]:
     if link.is_routed or userspace:
-        before, after = ({"host end answers ARP": answers} for answers in (host["answers"], link.is_routed))
+        before = reception(host)
+        after = dict.fromkeys(before, link.is_routed)
         if before != after:
-            yield "link", before, after, partial(set_answers_arp, link.host_name, answers=link.is_routed)
+            yield "link", before, after, partial(set_reception, link.host_name, receives=link.is_routed)
 
 
 def _addresses_and_routes(namespace: str, link: Link, there: dict) -> Iterator[_Difference]:

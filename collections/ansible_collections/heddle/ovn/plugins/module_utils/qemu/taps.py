@@ -12,7 +12,8 @@ from functools import partial
 from ..common.change import Change, Outcome
 from ..common.errors import NetlinkError
 from ..netlink import kernel
-from ..netlink.link_settings import disable_ipv6, set_answers_arp
+from ..netlink.link_settings import disable_ipv6
+from ..netlink.reception import reception, set_reception
 from ..netlink.step import Step, perform
 from ..netlink.workload_links import mark
 from ..types.virtual_machine import Nic, VirtualMachine
@@ -23,7 +24,7 @@ def reconcile_taps(vms: list[VirtualMachine], *, owner: str, userspace: bool, wr
     """Create or change the tap devices of `vms`; remove the owner's others.
 
     A tap is the switch's end of a VM's link, so the host has no IPv6 there. `userspace` is for Open vSwitch's userspace
-    datapath: the kernel, which sees the VM's frames as well, answers no ARP.
+    datapath: the host receives nothing there (see `reception`).
     """
     links = kernel.read_links(None)
     wanted = {nic.host_name: nic for vm in vms for nic in vm.nics}
@@ -55,14 +56,14 @@ def _steps(name: str, nic: Nic, there: dict | None, alias: str, userspace: bool)
         yield update(before, wanted, partial(kernel.change_link, None, name, ifalias=alias, mtu=nic.mtu, state="up"))
     if there["ipv6"]:
         yield update({"host has IPv6": True}, {"host has IPv6": False}, partial(disable_ipv6, name))
-    if userspace and there["answers"]:
-        write = partial(set_answers_arp, name, answers=False)
-        yield update({"host answers ARP": True}, {"host answers ARP": False}, write)
+    if userspace and any(reception(there).values()):
+        before = reception(there)
+        yield update(before, dict.fromkeys(before, False), partial(set_reception, name, receives=False))
 
 
 def _create(name: str, nic: Nic, alias: str, userspace: bool) -> None:
     kernel.create_tap(name, instance.user_id())
     disable_ipv6(name)
     if userspace:
-        set_answers_arp(name, answers=False)
+        set_reception(name, receives=False)
     kernel.change_link(None, name, ifalias=alias, mtu=nic.mtu, state="up")

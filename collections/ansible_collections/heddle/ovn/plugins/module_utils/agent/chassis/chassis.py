@@ -28,6 +28,7 @@ from ...render.host.vswitch import (
     render_integration_bridge,
 )
 from ...types.encapsulation import GENEVE, OVERLAYS
+from ...types.nftables_ruleset import USERSPACE_TABLE, Firewall
 from ..egress_nat import known_lacking
 from ..health.health_prober_cgroup import CGROUPS
 from ..internal_ports import await_internal_ports
@@ -89,7 +90,7 @@ def apply_chassis(params: dict, *, write: bool, encapsulation: str = "") -> tupl
     for bridge in attached:
         outcome += move_device(bridge["uplink"], bridge["name"], write=write)
     if ready:
-        outcome += _reconcile_userspace_interfaces(_userspace_interfaces(bridges, datapath), write=write)
+        outcome += _reconcile_userspace_interfaces(_userspace_interfaces(bridges, datapath), datapath, write=write)
     facts = {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, datapath, ready)}
     return outcome, {
         **facts,
@@ -163,7 +164,7 @@ def _detach_uplinks(client, owner: str, bridges: list[dict], datapath: str, *, w
             detached.append((row["name"], uplink))
     if detached and write:
         # The host must receive packets on the uplink before its addresses move there.
-        outcome += _reconcile_userspace_interfaces(kept if datapath == "netdev" else [], write=True)
+        outcome += _reconcile_userspace_interfaces(kept, datapath, write=True)
     for bridge, uplink in detached:
         outcome += move_device(bridge, uplink, write=write)
     return outcome
@@ -240,9 +241,11 @@ def _refuse_names(bridges: list[dict]) -> None:
             raise UserError(f"bridge {bridge['name']} has the name of an interface; choose another one")
 
 
-def _reconcile_userspace_interfaces(uplinks: list[str], *, write: bool) -> Outcome:
+def _reconcile_userspace_interfaces(uplinks: list[str], datapath: str, *, write: bool) -> Outcome:
     """Make the kernel ignore packets that a userspace datapath reads. The gateway part reports foreign tables."""
-    return Outcome(reconcile_firewall(render_userspace_interfaces(uplinks), write=write).changes)
+    in_userspace = datapath == "netdev"
+    table = render_userspace_interfaces(uplinks) if in_userspace else Firewall(table=USERSPACE_TABLE)
+    return Outcome(reconcile_firewall(table, write=write).changes)
 
 
 def _userspace_interfaces(bridges: list[dict], datapath: str) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ...common.addressing import family, nth_address, plain
-from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE, management_interface
+from ...common.naming import DEFAULT_NETWORK, LOCKED_ROLE, USERSPACE_LINKS, management_interface
 from ...types.nftables_ruleset import USERSPACE_TABLE, Chain, Firewall, Set
 from ..common.egress_ips import OTHER_NIC_MARK
 from ..common.node_network import NodeNetwork
@@ -56,14 +56,16 @@ def render_firewall(plan: dict, node: str, *, with_prober: bool = True, routing:
 
 
 def render_userspace_interfaces(uplinks: list[str]) -> Firewall:
-    """Return the table for uplinks that a userspace datapath reads.
+    """Return the table for what a userspace datapath reads: uplinks, and links and taps of workloads.
 
-    It reads a copy of incoming packets; the kernel would answer the original, with resets.
+    It reads a copy of incoming packets; the kernel would answer the original, with resets, and a workload would reach
+    the host's own addresses without its network.
     """
-    if not uplinks:
-        return Firewall(table=USERSPACE_TABLE)
-    names = ", ".join(f'"{uplink}"' for uplink in sorted(uplinks))
-    chain = Chain("userspace-interfaces", (f"iifname {{ {names} }} drop",), hook="prerouting", priority="raw")
+    rules = [f"iifgroup {USERSPACE_LINKS} drop"]
+    if uplinks:
+        names = ", ".join(f'"{uplink}"' for uplink in sorted(uplinks))
+        rules.append(f"iifname {{ {names} }} drop")
+    chain = Chain("userspace-interfaces", tuple(rules), hook="prerouting", priority="raw")
     return Firewall(chains=(chain,), table=USERSPACE_TABLE)
 
 
