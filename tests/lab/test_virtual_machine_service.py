@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.address_moves import expect_move, macs
-from tests.lab.conftest import NODES, Lab
+from tests.lab.conftest import Lab
 from tests.lab.disturbed_run import disturbed, kill_run
 from tests.lab.remote_program import RemoteProgram
 from tests.lab.test_coil import own

@@ -44,10 +44,10 @@ def link_collection(path: Path) -> Path:
     """Make the collection below a directory out of links, apart from the directories in which modules are replaced."""
     source = ROOT / "collections" / "ansible_collections" / "heddle" / "ovn"
     copy = path / "ansible_collections" / "heddle" / "ovn"
-    for own in ("", "plugins", "plugins/modules"):
+    for own in ("", "plugins", "plugins/action", "plugins/modules"):
         (copy / own).mkdir(parents=True)
         for entry in (source / own).iterdir():
-            if entry.name not in ("plugins", "modules", "tests", "__pycache__"):
+            if entry.name not in ("plugins", "action", "modules", "tests", "__pycache__"):
                 (copy / own / entry.name).symlink_to(entry)
     return copy
 

@@ -9,26 +9,29 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scripts.suite import mitogen
-
 from .conftest import ROOT, link_collection
 
 NODES = ("node1", "node2", "node3")
 # Its results are those of a module, or of a module with its step and node, and with its document.
-RECORDER = """#!/usr/bin/python
-import json, os
-from ansible.module_utils.basic import AnsibleModule, _load_params
-given = {name: value for name, value in _load_params().items() if not name.startswith("_ansible")}
-module = AnsibleModule({name: {"type": "raw"} for name in given})
-with open(os.environ["RECORD"], "a") as record:
-    record.write(json.dumps([%r, given]) + "\\n")
-results = json.loads(os.environ["RESULTS"])
-step = given.get("handover") or given.get("state")
-names = [%r, step, given.get("node") or given.get("name")]
-full = " ".join(filter(None, names))
-keys = (f"{full} {given.get('document')}", full, f"{names[0]} {step}", names[0])
-found = next((results[key] for key in keys if key in results), {})
-(module.fail_json if found.get("failed") else module.exit_json)(**{"changed": False, **found})
+# An action plugin, so that a task starts no process for its module; on a host that does not answer it fails as one.
+RECORDER = """import json, os
+from ansible.plugins.action import ActionBase
+
+class ActionModule(ActionBase):
+    _supports_check_mode = True
+
+    def run(self, tmp=None, task_vars=None):
+        if self._connection.transport != "local":
+            self._low_level_execute_command("true")
+        given = dict(self._task.args)
+        with open(os.environ["RECORD"], "a") as record:
+            record.write(json.dumps([%r, given]) + "\\n")
+        results = json.loads(os.environ["RESULTS"])
+        step = given.get("handover") or given.get("state")
+        names = [%r, step, given.get("node") or given.get("name")]
+        full = " ".join(filter(None, names))
+        keys = (f"{full} {given.get('document')}", full, f"{names[0]} {step}", names[0])
+        return {"changed": False, **next((results[key] for key in keys if key in results), {})}
 """
 
 
@@ -46,10 +49,10 @@ class Calls:
 
 def play(directory: Path, playbook: str, results: dict, *arguments: str, hosts: dict | None = None) -> Calls:
     """Run a playbook with these results of modules; `hosts` has further variables by node. The first has the state."""
-    modules = link_collection(directory / "collections") / "plugins" / "modules"
+    actions = link_collection(directory / "collections") / "plugins" / "action"
     for name in {key.partition(" ")[0] for key in results}:
-        (modules / f"{name}.py").unlink()
-        (modules / f"{name}.py").write_text(RECORDER % (name, name))
+        (actions / f"{name}.py").unlink(missing_ok=True)
+        (actions / f"{name}.py").write_text(RECORDER % (name, name))
     (directory / "manifests").mkdir()
     (directory / "manifests" / "none.yml").touch()
     record = directory / "record"
@@ -72,7 +75,6 @@ def play(directory: Path, playbook: str, results: dict, *arguments: str, hosts: 
     environment = {
         **os.environ, "ANSIBLE_COLLECTIONS_PATH": str(directory / "collections"), "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_STDOUT_CALLBACK": "default", "COLUMNS": "200", "RECORD": str(record), "RESULTS": json.dumps(results),
-        **mitogen(),
     }  # fmt: skip
     command = [
         str(Path(sys.executable).parent / "ansible-playbook"), f"playbooks/{playbook}", "-i",
