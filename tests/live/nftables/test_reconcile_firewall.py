@@ -18,7 +18,13 @@ from ansible_collections.heddle.ovn.plugins.module_utils.nftables.reconcile impo
     reconcile_firewall,
 )
 from ansible_collections.heddle.ovn.plugins.module_utils.render.host.firewall import render_userspace_interfaces
-from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import Chain, Firewall, Map, Set
+from ansible_collections.heddle.ovn.plugins.module_utils.types.nftables_ruleset import (
+    USERSPACE_TABLE,
+    Chain,
+    Firewall,
+    Map,
+    Set,
+)
 from tests.live.nftables.conftest import CGROUPS
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
@@ -195,7 +201,7 @@ def test_the_two_own_tables_do_not_touch_each_other_and_are_not_foreign(run):
     for firewall in (FIREWALL, uplinks):
         assert reconcile_firewall(firewall, write=True, run=run) == Outcome()
     assert 'iifname { "eth1", "eth5" } drop' in run(["nft", "list", "table", "inet", "heddle-userspace"], "")
-    assert reconcile_firewall(render_userspace_interfaces([]), write=True, run=run).changed
+    assert reconcile_firewall(Firewall(table=USERSPACE_TABLE), write=True, run=run).changed
     assert reconcile_firewall(FIREWALL, write=True, run=run) == Outcome()
     assert "heddle-userspace" not in run(["nft", "list", "tables"], "")
 
