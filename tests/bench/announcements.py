@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 from tests.lab.conftest import NODES, ROOT, Lab
 
 # Networks without workloads are on no node otherwise.

@@ -28,7 +28,7 @@ import time
 from ipaddress import ip_interface
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 from tests.bench.announcements import ON_ALL_NODES, network, resubmits
 from tests.lab.conftest import NODES, ROOT, Lab
 

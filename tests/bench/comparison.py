@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb import reconcile as engine
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb import rows as reading
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.current import Current

@@ -20,7 +20,7 @@ from unittest import mock
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import northd_recompute, topology
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.comparison_record import ComparisonRecord
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.context import NodeContext
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 from ansible_collections.heddle.ovn.plugins.module_utils.plan import build_plan
 from tests.live.gateway.conftest import interface_of
 from tests.pipeline import workload

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import yaml
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 from tests.bench.announcements import network
 from tests.lab.conftest import MANIFESTS, ROOT, Lab
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 from tests.lab.conftest import MANIFESTS, NODES, PATIENCE, ROOT, Lab
 from tests.lab.green_network import GREEN
 from tests.lab.remote_program import RemoteProgram

@@ -34,7 +34,7 @@ from functools import partial
 
 from ansible_collections.heddle.ovn.plugins.module_utils.api import Resource, packed, read_manifests
 from ansible_collections.heddle.ovn.plugins.module_utils.common.serialization import pack
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.admission_service import next_state, state_changes
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.plans import Plans
 from ansible_collections.heddle.ovn.plugins.module_utils.operations.readiness import record

@@ -18,7 +18,7 @@ from statistics import median
 
 from selenium import webdriver
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 from ansible_collections.heddle.ovn.plugins.plugin_utils.pages.fleet.page import fleet_page
 from tests.browser.chromium import missing_packages, started
 from tests.fleet import write_report

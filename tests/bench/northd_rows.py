@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 from ansible_collections.heddle.ovn.plugins.module_utils.render.northbound import render_northbound
 from ansible_collections.heddle.ovn.plugins.module_utils.types.ovsdb_row import Ref, Row
 from tests.pipeline import layer2, namespace, plan_of

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 from tests.bench.announcements import network
 from tests.bench.dynamic_networks import SETTINGS
 from tests.bench.neighbour_limits import raised_limits

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common import subprocesses
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes import subprocesses
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.packages import remove_packages
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.record import Before, Section, installed_packages
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.bird.reconcile import Places, reconcile_bird
-from ansible_collections.heddle.ovn.plugins.module_utils.common import subprocesses
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import NotInstalled
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
-from ansible_collections.heddle.ovn.plugins.module_utils.common.subprocesses import Run
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes import subprocesses
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes.subprocesses import Run
 from ansible_collections.heddle.ovn.plugins.module_utils.render.coil.bird_configuration import render_bird
 from tests.live.coil.hosts import OUTSIDE, apply, fleet, host, run
 from tests.live.conftest import START_TIMEOUT

@@ -12,9 +12,9 @@ import os
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.egress_nat import apply_egress
-from ansible_collections.heddle.ovn.plugins.module_utils.common import subprocesses
 from ansible_collections.heddle.ovn.plugins.module_utils.common.addressing import family, nth_interface
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import management_interface
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes import subprocesses
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.protocol import fou
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.routed_workloads import reconcile_routed_workloads

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import arriving_names
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
-from ansible_collections.heddle.ovn.plugins.module_utils.common.daemon_report import only_daemon
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.daemon_report import only_daemon
 from ansible_collections.heddle.ovn.plugins.module_utils.controllers.workload.move import begin_move
 from ansible_collections.heddle.ovn.plugins.module_utils.dns_daemon.address_sets import AddressSet
 from ansible_collections.heddle.ovn.plugins.module_utils.operations import migration

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import certificates
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.certificates import ask, install, lasts, sign
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.module_runner import UserError
-from ansible_collections.heddle.ovn.plugins.module_utils.common import subprocesses
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes import subprocesses
 
 
 class Deployment:

@@ -13,8 +13,8 @@ import yaml
 from ansible_collections.heddle.ovn.plugins.module_utils.agent import cli
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.health import health, host_service
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.service import service
-from ansible_collections.heddle.ovn.plugins.module_utils.common.daemon_report import is_running, only_daemon
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import ProgramError
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.daemon_report import is_running, only_daemon
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.audit import zone_result
 from tests.pipeline import layer2, namespace, plan_of
 

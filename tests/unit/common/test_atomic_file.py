@@ -9,7 +9,7 @@ import stat
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.atomic_file import DEFAULT_MODE, replace_file
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.atomic_file import DEFAULT_MODE, replace_file
 
 WRITERS = pytest.mark.parametrize("single_writer", [True, False])
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common import bytecode_cache
-from ansible_collections.heddle.ovn.plugins.module_utils.common.bytecode_cache import Compiled, trusted
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes import bytecode_cache
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes.bytecode_cache import Compiled, trusted
 
 SOURCES = {
     "program/__init__.py": "",
@@ -118,13 +118,13 @@ def test_errors_show_their_lines(tmp_path):
 
 def test_heddle_host_runs_from_the_cache(tmp_path):
     """A process with a home of its own, because the directory is the user's."""
-    package = Path(bytecode_cache.__file__).parents[1]
+    package = Path(bytecode_cache.__file__).parents[2]
     script = (
         "import pwd, sys\n"
         "original = pwd.getpwuid\n"
         f"pwd.getpwuid = lambda user: type('user', (), {{'pw_dir': {str(tmp_path)!r}}})\n"
         f"sys.path.insert(0, {str(tmp_path / 'program.zip')!r})\n"
-        "from heddle.common import bytecode_cache\n"
+        "from heddle.common.processes import bytecode_cache\n"
         "from heddle.agent import cli\n"
         "print(len(bytecode_cache._FOUND._fresh))\n"
         "bytecode_cache.keep()\n"

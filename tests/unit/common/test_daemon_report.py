@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.daemon_report import Report, read_report
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.daemon_report import Report, read_report
 from ansible_collections.heddle.ovn.plugins.module_utils.underlay_daemon import watch as underlay_watch
 
 

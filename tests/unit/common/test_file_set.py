@@ -8,7 +8,7 @@ import os
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import EngineError
-from ansible_collections.heddle.ovn.plugins.module_utils.common.file_set import reconcile_files
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.file_set import reconcile_files
 
 
 def test_only_files_that_differ_are_written(tmp_path):

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.readable import milliseconds, readable
+from ansible_collections.heddle.ovn.plugins.module_utils.common.sockets.readable import milliseconds, readable
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.protocol.stream import Stream
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.report_files import Refused, keep
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.report_files import Refused, keep
 from tests.module_entry import run_module
 
 FILES = {"a.json": "{}\n", "b.txt": "täxt\r\n"}

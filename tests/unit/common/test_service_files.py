@@ -9,7 +9,7 @@ import time
 import pytest
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import NotInstalled, ProgramError
-from ansible_collections.heddle.ovn.plugins.module_utils.common.service_files import outdated_services
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.service_files import outdated_services
 
 
 class Systemd:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of the host: they print names as they are."""
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.subprocesses import run
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes.subprocesses import run
 
 
 def test_output_may_have_any_bytes():

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common import task_end
-from ansible_collections.heddle.ovn.plugins.module_utils.common.task_end import end
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes import task_end
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes.task_end import end
 
 
 def test_a_task_that_loses_cancellations_ends(monkeypatch) -> None:

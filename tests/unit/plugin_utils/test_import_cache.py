@@ -14,7 +14,7 @@ from ansible_collections.heddle.ovn.plugins.plugin_utils import import_cache
 
 ROOT = Path(__file__).parents[3]
 PLUGINS = "ansible_collections.heddle.ovn.plugins"
-FILE = "module_utils/common/text_table.py"
+FILE = "module_utils/common/text/text_table.py"
 # As Ansible's command lines begin; then what a task does first.
 PROGRAM = f"""
 from ansible.utils.collection_loader._collection_finder import _AnsibleCollectionFinder
@@ -24,15 +24,15 @@ from {PLUGINS}.plugin_utils.deferred import deferred
 from {PLUGINS}.callback import progress
 finders = list(sys.meta_path)
 {{first}}
-from {PLUGINS}.module_utils.common import text_table
+from {PLUGINS}.module_utils.common.text import text_table
 import {PLUGINS}.plugin_utils as package
 found = [type(one.__loader__).__name__ for one in (text_table, package)]
 print(*found, len(sys.meta_path) - len(finders), text_table.__file__)
 """
 STARTS = {
-    "a filter": 'deferred("module_utils.common.some_of", "some_of")([], 1)',
+    "a filter": 'deferred("module_utils.common.text.some_of", "some_of")([], 1)',
     "the callback": "progress.CallbackModule()",
-    "both": 'progress.CallbackModule(); deferred("module_utils.common.some_of", "some_of")([], 1)',
+    "both": 'progress.CallbackModule(); deferred("module_utils.common.text.some_of", "some_of")([], 1)',
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.daemon_report import is_running, only_daemon
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.daemon_report import is_running, only_daemon
 from ansible_collections.heddle.ovn.plugins.module_utils.probe_daemon import attempt, daemon
 from ansible_collections.heddle.ovn.plugins.module_utils.probe_daemon.daemon import Daemon
 from ansible_collections.heddle.ovn.plugins.module_utils.probe_daemon.report import (

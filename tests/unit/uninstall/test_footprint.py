@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.service_files import full_name
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.service_files import full_name
 from ansible_collections.heddle.ovn.plugins.module_utils.uninstall.footprint import (
     FOOTPRINTS,
     LIBRARY,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common import background_process
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes import background_process
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing import processes
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.datagram import question, read_answer
 from ansible_collections.heddle.ovn.plugins.module_utils.verify.probing.listening import Listener, open_listeners

@@ -15,9 +15,9 @@ from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import noti
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves import outcome as move_outcome
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.notice_process import MoveWatch
 from ansible_collections.heddle.ovn.plugins.module_utils.agent.moves.notices import NoticeSocket
-from ansible_collections.heddle.ovn.plugins.module_utils.common import background_process
 from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Change, Outcome
-from ansible_collections.heddle.ovn.plugins.module_utils.common.packet_capture import captured
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes import background_process
+from ansible_collections.heddle.ovn.plugins.module_utils.common.sockets.packet_capture import captured
 from ansible_collections.heddle.ovn.plugins.module_utils.render.egress.move_notices import (
     CLAIMING,
     RELEASED,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.report_files import (
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.report_files import (
     REPORT_ARGUMENTS,
     Refused,
     report_result,

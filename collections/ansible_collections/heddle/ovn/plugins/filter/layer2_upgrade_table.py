@@ -32,7 +32,7 @@ _value:
 """
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.naming import GATEWAY_ROUTERS, TRANSIT_ROUTER
-from ansible_collections.heddle.ovn.plugins.module_utils.common.text_table import table
+from ansible_collections.heddle.ovn.plugins.module_utils.common.text.text_table import table
 
 TOPOLOGIES = {GATEWAY_ROUTERS: "gateway routers", TRANSIT_ROUTER: "transit router"}
 

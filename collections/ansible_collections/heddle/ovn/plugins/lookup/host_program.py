@@ -41,7 +41,7 @@ from pathlib import Path
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.atomic_file import replace_file
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.atomic_file import replace_file
 from ansible_collections.heddle.ovn.plugins.module_utils.program.zipapp import bundle
 
 

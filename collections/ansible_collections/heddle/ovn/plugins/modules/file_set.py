@@ -75,8 +75,8 @@ outdated:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.heddle.ovn.plugins.module_utils.common.errors import EngineError
-from ansible_collections.heddle.ovn.plugins.module_utils.common.file_set import reconcile_files
-from ansible_collections.heddle.ovn.plugins.module_utils.common.service_files import outdated_services
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.file_set import reconcile_files
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.service_files import outdated_services
 
 
 def main():

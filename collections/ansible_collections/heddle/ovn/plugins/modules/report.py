@@ -58,7 +58,7 @@ written:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.report_files import (
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.report_files import (
     REPORT_ARGUMENTS,
     Refused,
     report_result,

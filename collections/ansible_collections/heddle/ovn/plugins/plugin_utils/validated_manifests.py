@@ -14,8 +14,8 @@ import os
 import pwd
 from pathlib import Path
 
-from ansible_collections.heddle.ovn.plugins.module_utils.common.atomic_file import replace_file
-from ansible_collections.heddle.ovn.plugins.module_utils.common.bytecode_cache import trusted
+from ansible_collections.heddle.ovn.plugins.module_utils.common.files.atomic_file import replace_file
+from ansible_collections.heddle.ovn.plugins.module_utils.common.processes.bytecode_cache import trusted
 
 # Sets of manifests whose results are kept.
 _MOST = 8

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..common.addressing import family
-from ..common.daemon_report import is_running, read_report
 from ..common.databases import NORTHBOUND_REMOTE, SOUTHBOUND_REMOTE
+from ..common.files.daemon_report import is_running, read_report
 from ..common.polling import attempts
 from ..dns_daemon.address_sets import read_address_sets
 from ..dns_daemon.report import DNS_NAMES_REPORT

@@ -10,10 +10,10 @@ import os
 import re
 import secrets
 
-from ..common import subprocesses
-from ..common.atomic_file import replace_file
 from ..common.errors import ProgramError
+from ..common.files.atomic_file import replace_file
 from ..common.naming import NODE_NAME
+from ..common.processes import subprocesses
 from .context import locked
 from .module_runner import Request, UserError
 

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-from ..common import bytecode_cache
-from ..common.atomic_file import replace_file
 from ..common.change import Outcome
+from ..common.files.atomic_file import replace_file
 from ..common.plan_format import has_ovn
+from ..common.processes import bytecode_cache
 from ..render.northbound import render_northbound
 from .context import only_writer
 from .damaged_plan import MALFORMED, damage

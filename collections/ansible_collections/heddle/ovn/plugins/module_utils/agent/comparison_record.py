@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..common.atomic_file import replace_file
+from ..common.files.atomic_file import replace_file
 from ..common.serialization import digest
 
 RECORD_FILE = "/run/heddle/compared.json"

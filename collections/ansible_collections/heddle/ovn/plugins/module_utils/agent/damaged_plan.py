@@ -6,7 +6,7 @@ Only what fails looks: the digest of a large plan takes longer than most runs.
 
 from __future__ import annotations
 
-from ..common.json_file import read_json
+from ..common.files.json_file import read_json
 from ..common.plan_digest import plan_digest
 
 # What malformed content raises where it is used; so do defects of Heddle.

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import os
 
-from ..common.daemon_report import only_daemon, read_report
 from ..common.databases import NORTHBOUND_REMOTE
-from ..common.replaced_file import ReplacedFile
+from ..common.files.daemon_report import only_daemon, read_report
+from ..common.files.replaced_file import ReplacedFile
 from ..dns_daemon.report import DNS_NAMES_REPORT
 from ..render.egress.firewall import has_dns_names
 from .module_runner import PLAN_FILE, UserError, read_plan_file

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..common import subprocesses
 from ..common.change import Outcome
-from ..common.some_of import some_of
+from ..common.processes import subprocesses
+from ..common.text.some_of import some_of
 from ..netlink import kernel
 from ..netlink.egress_nat import is_marked, planned_egress, reconcile_egress, remove_egress
 from ..netlink.protocol import fou

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ..common import subprocesses
 from ..common.change import Outcome
 from ..common.errors import FirewallError
+from ..common.processes import subprocesses
 from ..nftables.reconcile import reconcile_firewall
 from ..render.common.provider import provider_of
 from ..render.host.egress_service_rules import CHAIN as EGRESS_SERVICES

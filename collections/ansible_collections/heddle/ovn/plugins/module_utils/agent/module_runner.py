@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
-from ..common import bytecode_cache
 from ..common.change import Outcome
 from ..common.errors import EngineError
 from ..common.naming import ADDRESS_POOLS
 from ..common.plan_format import PLAN_FORMAT, has_ovn
+from ..common.processes import bytecode_cache
 from ..common.serialization import unpack
 from ..ovsdb.protocol.client import Client, OvsdbError, Unreachable
 from ..ovsdb.protocol.remotes import parse_remotes

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..common.atomic_file import replace_file
+from ..common.files.atomic_file import replace_file
 from ..render.gateway.bridge import primary_views
 from ..render.host.nic_forwarding import forwarding_nics, forwarding_of
 from ..types.host_network import HostNetwork, Sysctl

@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 import os
 
-from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
+from ..common.files.atomic_file import replace_file
 from ..common.plan_digest import plan_digest
 from ..common.serialization import canonical
 from .module_runner import PlanTooNew, UserError, read_plan_file

@@ -6,9 +6,9 @@ from __future__ import annotations
 import os
 
 from ..common.addressing import family
-from ..common.daemon_report import only_daemon, read_report
+from ..common.files.daemon_report import only_daemon, read_report
+from ..common.files.replaced_file import ReplacedFile
 from ..common.naming import MESH_TOPOLOGY
-from ..common.replaced_file import ReplacedFile
 from ..render.common.overlay import overlay_of
 from ..underlay_daemon.prober import Task
 from ..underlay_daemon.watch import UNDERLAY_REPORT, watch

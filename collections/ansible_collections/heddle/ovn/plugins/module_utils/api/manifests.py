@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..common.nearest import nearest
+from ..common.text.nearest import nearest
 from .kind import Kind
 from .kinds import KINDS
 from .names import is_dns_label, is_dns_subdomain, read_annotations, read_dns_label, read_labels

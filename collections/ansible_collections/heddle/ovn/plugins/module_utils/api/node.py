@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..common.nearest import nearest, nearest_word
+from ..common.text.nearest import nearest, nearest_word
 from .problem import Problem, Source, path_text, show
 from .yaml.yaml_text import Document
 

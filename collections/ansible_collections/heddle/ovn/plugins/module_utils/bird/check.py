@@ -8,9 +8,9 @@ import glob
 import os
 from collections.abc import Iterator, Mapping
 
-from ..common import subprocesses
-from ..common.atomic_file import replace_file
 from ..common.errors import NotInstalled, ProgramError
+from ..common.files.atomic_file import replace_file
+from ..common.processes import subprocesses
 
 # Copies are beside the files, so that relative paths in bird.conf are right.
 _COPY = ".check"

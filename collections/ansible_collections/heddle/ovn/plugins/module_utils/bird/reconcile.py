@@ -17,11 +17,11 @@ import re
 import stat
 from dataclasses import dataclass
 
-from ..common import subprocesses
-from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
+from ..common.files.atomic_file import replace_file
 from ..common.naming import ADDRESS_POOLS
 from ..common.polling import attempts
+from ..common.processes import subprocesses
 from ..types.bird_configuration import MARK, Configuration
 from .check import refusal
 from .control import SOCKET, BirdError, Control, NotRunning

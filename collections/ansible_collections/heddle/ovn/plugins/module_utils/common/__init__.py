@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common code of all layers: names, addresses, changes and errors, files, subprocesses."""
+"""Common code of all layers: names, addresses, changes and errors; files, processes, sockets and text in folders."""

@@ -13,7 +13,7 @@ import os
 import stat
 from dataclasses import asdict, replace
 
-from ..common.atomic_file import replace_file
+from ..common.files.atomic_file import replace_file
 from ..common.serialization import canonical
 from ..ovsdb.protocol.client import Conflict
 from ..store.database import commit, next_revision, operations, read

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..common.addressing import family
-from ..common.some_of import some_of
+from ..common.text.some_of import some_of
 from ..store import layer2_version
 from ..store.encapsulation import AUTO, CHOSEN_MTU, SETTING, choose, chosen_mtu, encapsulation_of
 from ..store.settings import DEFAULTS, cluster_subnets

@@ -10,8 +10,8 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
-from ..common.daemon_report import Report, read_report
-from ..common.task_end import end
+from ..common.files.daemon_report import Report, read_report
+from ..common.processes.task_end import end
 from ..ovsdb.protocol.errors import OvsdbError, Unreachable
 from .address_sets import AddressSet, AddressSets
 from .lookup import Answer, LookupFailed, lookup
@@ -111,7 +111,7 @@ class Daemon:
             async with self._turns:
                 answer = await self._asked(name, version)
             if self._tasks.get((name, version)) is not asyncio.current_task():
-                # The cancellation was lost (common/task_end.py).
+                # The cancellation was lost (common/processes/task_end.py).
                 return
             pause = self._learned(name, version, state, answer)
             self._wake.set()

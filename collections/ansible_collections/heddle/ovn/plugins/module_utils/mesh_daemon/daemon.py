@@ -11,7 +11,7 @@ import random
 import time
 from dataclasses import dataclass
 
-from ..common.task_end import end
+from ..common.processes.task_end import end
 from .channel import HANDSHAKE_SECONDS, converse, tls
 from .datagrams import Datagrams
 from .esp import Esp

@@ -8,7 +8,7 @@ import contextlib
 import socket
 from ipaddress import ip_address
 
-from ..common.path_mtu_discovery import PROBE_PATH_MTU
+from ..common.sockets.path_mtu_discovery import PROBE_PATH_MTU
 
 # IP_MTU (ip(7)) and IPV6_MTU (ipv6(7)).
 _MTU = {4: (socket.IPPROTO_IP, 14), 6: (socket.IPPROTO_IPV6, 24)}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from ..common.errors import NotInstalled, ProgramError
-from ..common.subprocesses import run
+from ..common.processes.subprocesses import run
 from ..mesh.codec import ESP_KEY_BYTES
 from ..render.host.mesh import VXLAN_PORT
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import os
 
+from ..common.files.replaced_file import ReplacedFile
 from ..common.naming import MESH_BRIDGE, MESH_CERTIFICATES
-from ..common.replaced_file import ReplacedFile
 from ..mesh import sealing
 from . import esp
 from .configuration import ConfigurationError, configuration_of

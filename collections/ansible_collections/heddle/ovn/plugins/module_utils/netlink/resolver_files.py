@@ -12,8 +12,8 @@ import os
 from collections.abc import Iterator
 from functools import partial
 
-from ..common.atomic_file import replace_file
 from ..common.change import Change
+from ..common.files.atomic_file import replace_file
 from ..types.netns_workload import Endpoint
 from .step import Step
 

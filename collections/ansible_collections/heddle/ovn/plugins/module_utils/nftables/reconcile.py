@@ -8,9 +8,9 @@ a mistake is found before anything is written. The table is then replaced in one
 
 from __future__ import annotations
 
-from ..common import subprocesses
 from ..common.change import Change, Foreign, Outcome
 from ..common.errors import FirewallError, NotInstalled, ProgramError
+from ..common.processes import subprocesses
 from ..netlink import kernel
 from ..netlink.protocol import conntrack
 from ..types.nftables_ruleset import FAMILY, OWN_TABLES, Firewall

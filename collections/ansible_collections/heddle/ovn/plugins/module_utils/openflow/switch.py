@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from ..common import subprocesses
 from ..common.databases import OPEN_VSWITCH
 from ..common.errors import OpenFlowError, ProgramError
 from ..common.polling import wait_for_all
+from ..common.processes import subprocesses
 from ..ovsdb import control_socket
 from ..ovsdb.values import uuid_list
 from ..types.openflow_flow import Flow

@@ -13,8 +13,8 @@ import os
 import shutil
 from collections.abc import Iterable
 
-from ..common import subprocesses
 from ..common.errors import ProgramError
+from ..common.processes import subprocesses
 from ..common.serialization import digest
 from ..ovsdb.protocol.client import Client, OvsdbError
 from .switch import Switch

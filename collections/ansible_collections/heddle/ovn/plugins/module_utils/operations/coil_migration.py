@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from ..api.coil.coil_v1 import read_v1_dump
-from ..common.atomic_file import replace_file
+from ..common.files.atomic_file import replace_file
 from ..controllers.coil.v1_manifests import convert
 
 try:

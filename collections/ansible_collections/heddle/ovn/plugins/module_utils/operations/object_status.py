@@ -6,7 +6,7 @@ Imports neither the API's kinds nor what renders them: each run makes the page o
 
 from __future__ import annotations
 
-from ..common.some_of import some_of
+from ..common.text.some_of import some_of
 from ..controllers.node_conditions import READY_IN_ZONE, is_applied
 
 _GOOD_WHEN_TRUE = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..api.kinds.address_pool import DEFAULT_BITS
 from ..common.naming import DEFAULT_INTERFACE
-from ..common.text_table import shortened, table
+from ..common.text.text_table import shortened, table
 from ..controllers.kind_names import NETWORK_KINDS
 from ..render.common.node_network import nodes_of
 from .object_status import attention, object_status

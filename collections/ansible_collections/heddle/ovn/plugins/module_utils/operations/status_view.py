@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..common.some_of import some_of
-from ..common.text_table import MOST_LINES, shortened, table
+from ..common.text.some_of import some_of
+from ..common.text.text_table import MOST_LINES, shortened, table
 from ..controllers.kind_names import NETWORK_KINDS
 from ..controllers.network.networks import DEFINITION_KIND, networks
 from ..controllers.services.cluster_ips import SERVICE

@@ -9,8 +9,8 @@ import os
 import random
 from collections.abc import Callable
 
-from ..common.daemon_report import Report, read_report
-from ..common.task_end import end
+from ..common.files.daemon_report import Report, read_report
+from ..common.processes.task_end import end
 from ..types.readiness_probe import EXEC, Probe
 from .attempt import attempt
 from .readiness import Readiness
@@ -67,7 +67,7 @@ class Daemon:
             async with self._turns[state.probe.kind == EXEC]:
                 failure = await attempt(state.probe)
             if self._states.get(name) is not state:
-                # The cancellation was lost (common/task_end.py).
+                # The cancellation was lost (common/processes/task_end.py).
                 return
             was_ready = state.ready
             if state.record(failure):

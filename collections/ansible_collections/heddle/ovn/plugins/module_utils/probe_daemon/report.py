@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 
-from ..common.daemon_report import read_report
+from ..common.files.daemon_report import read_report
 from ..common.serialization import digest
 from ..types.readiness_probe import Probe
 

@@ -27,7 +27,7 @@ def _call(version: str, *, apart: bool) -> int:
     reply = None if apart else asked(request, version)
     if reply is None:
         # First: what is imported after it has cached byte code.
-        from ..common import bytecode_cache  # noqa: F401
+        from ..common.processes import bytecode_cache  # noqa: F401
         from .calls import answered
 
         reply = answered(version, request)

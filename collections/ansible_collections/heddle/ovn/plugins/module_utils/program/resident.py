@@ -14,7 +14,7 @@ import struct
 import sys
 import traceback
 
-from ..common import bytecode_cache
+from ..common.processes import bytecode_cache
 from . import calls
 from .service_client import CALL_SOCKET
 

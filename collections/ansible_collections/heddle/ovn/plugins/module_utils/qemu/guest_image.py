@@ -13,9 +13,9 @@ import re
 import stat
 from pathlib import Path
 
-from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.errors import HypervisorError
+from ..common.files.atomic_file import replace_file
 from .initramfs import initramfs
 
 SUBSTRATE = "guest"

@@ -8,7 +8,7 @@ import os
 import stat
 from pathlib import Path
 
-from ..common.atomic_file import replace_file
+from ..common.files.atomic_file import replace_file
 
 
 def read_file(path: Path) -> str:

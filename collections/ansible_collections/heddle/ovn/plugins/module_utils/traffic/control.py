@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 
 from ..agent.context import NodeContext
 from ..agent.module_runner import UserError, known_node, load_plan
-from ..common.background_process import began, end, is_running, spawn
-from ..common.json_file import read_json
+from ..common.files.json_file import read_json
+from ..common.processes.background_process import began, end, is_running, spawn
 from ..common.serialization import digest
 from ..netlink import kernel
 from .flows import Answerer, answerers, at_most_every, chosen_workloads, entrance_flows, flows, sources

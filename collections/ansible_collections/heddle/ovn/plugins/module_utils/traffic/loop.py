@@ -14,7 +14,7 @@ import selectors
 import time
 from dataclasses import asdict, dataclass
 
-from ..common.atomic_file import replace_file
+from ..common.files.atomic_file import replace_file
 from ..netlink import kernel
 from .answering import Answering
 from .flows import Answerer, Flow

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..common.text_table import shortened, table
+from ..common.text.text_table import shortened, table
 from .flows import (
     BY_EGRESS_IP,
     BY_SERVICE,

@@ -12,9 +12,9 @@ import os
 import time
 from dataclasses import dataclass
 
-from ..common.atomic_file import replace_file
-from ..common.background_process import began, end, is_running, spawn
-from ..common.json_file import read_json
+from ..common.files.atomic_file import replace_file
+from ..common.files.json_file import read_json
+from ..common.processes.background_process import began, end, is_running, spawn
 from .prober import LOOK_SECONDS, Prober, Task
 
 DIRECTORY = "/run/heddle"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from ..common.path_mtu_discovery import PROBE_PATH_MTU
+from ..common.sockets.path_mtu_discovery import PROBE_PATH_MTU
 from ..types.encapsulation import OVERLAYS
 from ..underlay.packet import ACK, ACKNOWLEDGEMENT, CONTROL, PROBE, Probe, datagram
 from ..underlay.search import Search

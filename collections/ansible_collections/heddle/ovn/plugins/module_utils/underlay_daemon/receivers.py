@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import Iterator
 
-from ..common.packet_capture import (
+from ..common.sockets.packet_capture import (
     BUFFER,
     EQUAL,
     LOAD_HALF,

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable
 
-from ..common.daemon_report import Report
+from ..common.files.daemon_report import Report
 from .prober import Prober, Task
 
 UNDERLAY_REPORT = "/run/heddle/underlay.json"

@@ -8,11 +8,11 @@ import os
 import shutil
 from collections.abc import Collection, Iterable
 
-from ..common import subprocesses
-from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.errors import EngineError
-from ..common.service_files import full_name
+from ..common.files.atomic_file import replace_file
+from ..common.files.service_files import full_name
+from ..common.processes import subprocesses
 from .footprint import FOOTPRINTS, LIBRARY, STATE_DATABASE
 from .record import RECORD_FILE, SETTINGS, Before, has_user, read_sysctl, unit_state
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from ..common import subprocesses
 from ..common.change import Change, Outcome
+from ..common.processes import subprocesses
 from .record import Before, installed_packages
 
 _APT = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "--option=DPkg::Lock::Timeout=120", "--quiet=2"]

@@ -12,12 +12,12 @@ import pwd
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..common import subprocesses
-from ..common.atomic_file import replace_file
 from ..common.change import Change, Outcome
 from ..common.databases import VSWITCH_REMOTE
 from ..common.errors import EngineError, ProgramError
-from ..common.service_files import full_name
+from ..common.files.atomic_file import replace_file
+from ..common.files.service_files import full_name
+from ..common.processes import subprocesses
 from ..ovsdb.protocol.client import Client, OvsdbError
 from ..ovsdb.values import map_pairs
 from ..render.host.links_and_routes import NEIGHBOUR_LIMITS

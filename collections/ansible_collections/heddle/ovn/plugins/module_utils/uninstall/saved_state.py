@@ -10,9 +10,9 @@ import contextlib
 import json
 import os
 
-from ..common.atomic_file import replace_file
 from ..common.errors import EngineError
-from ..common.json_file import read_json
+from ..common.files.atomic_file import replace_file
+from ..common.files.json_file import read_json
 from .footprint import LIBRARY, STATE_DATABASE
 
 DATABASE_FILE = f"{STATE_DATABASE}/heddle.db"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from ..common.subprocesses import run
+from ..common.processes.subprocesses import run
 
 
 def ip(*arguments: str) -> list[dict]:

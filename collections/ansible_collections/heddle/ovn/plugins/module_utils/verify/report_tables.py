@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from ..common.some_of import some_of
-from ..common.text_table import MOST_LINES, shortened, table
+from ..common.text.some_of import some_of
+from ..common.text.text_table import MOST_LINES, shortened, table
 from .expectations.coverage import SORTS
 from .expectations.selection import ALL
 from .probing.result import ISOLATED, NOT_TESTED, REACHED

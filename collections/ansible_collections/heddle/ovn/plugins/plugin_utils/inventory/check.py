@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...module_utils.common.nearest import nearest, nearest_word
+from ...module_utils.common.text.nearest import nearest, nearest_word
 from .fleet import CONTROL, EXTERNAL, NODES, STATE, Fleet, Mistake, Unreadable
 from .relations import (
     address_mistakes,

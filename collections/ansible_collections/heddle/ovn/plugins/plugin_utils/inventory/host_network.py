@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from ...module_utils.common.nearest import nearest
 from ...module_utils.common.next_hops import next_hop_problem
+from ...module_utils.common.text.nearest import nearest
 
 
 def network_problems(host: str, text: str, variables: dict) -> list[str]:

@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from ...module_utils.common.naming import NODE_NAME
-from ...module_utils.common.nearest import nearest_word
+from ...module_utils.common.text.nearest import nearest_word
 from .fleet import CONTROL, EXTERNAL, NODES, STATE, Fleet, Mistake
 
 

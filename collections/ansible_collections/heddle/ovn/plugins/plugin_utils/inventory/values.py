@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...module_utils.common.nearest import nearest
+from ...module_utils.common.text.nearest import nearest
 from . import formats
 from .variables import purpose
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ...bird.control import BirdError, Control, NotRunning
 from ...bird.reconcile import OWN
-from ...common.daemon_report import is_running
 from ...common.databases import VSWITCH_REMOTE
+from ...common.files.daemon_report import is_running
 from ...common.plan_format import has_ovn
 from ...dns_daemon.report import DNS_NAMES_REPORT
 from ...mesh_daemon.status_client import state_or_none

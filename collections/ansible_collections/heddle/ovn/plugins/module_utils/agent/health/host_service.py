@@ -7,9 +7,9 @@ import contextlib
 import os
 import time
 
-from ...common import subprocesses
-from ...common.daemon_report import is_running, only_daemon
 from ...common.errors import EngineError
+from ...common.files.daemon_report import is_running, only_daemon
+from ...common.processes import subprocesses
 
 # There is no report; the lock beside this name is held by the service alone and by the copies that answer calls for it.
 HOST_SERVICE = "/run/heddle/host"

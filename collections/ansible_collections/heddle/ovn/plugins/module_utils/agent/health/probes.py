@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import os
 
-from ...common.daemon_report import only_daemon
-from ...common.replaced_file import ReplacedFile
+from ...common.files.daemon_report import only_daemon
+from ...common.files.replaced_file import ReplacedFile
 from ...probe_daemon.daemon import Daemon
 from ...probe_daemon.report import READINESS_REPORT, current_report, wait_for_report
 from ...render.services.readiness import has_probes, render_probes

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from ...common import subprocesses
 from ...common.errors import ProgramError
 from ...common.naming import workload_namespace
+from ...common.processes import subprocesses
 from ...netlink import kernel
 from ...types.nftables_ruleset import EGRESS_TABLE, FAMILY
 

@@ -16,8 +16,8 @@ import contextlib
 import os
 from collections.abc import Mapping
 
-from ...common import background_process
 from ...common.change import Outcome
+from ...common.processes import background_process
 from ...netlink.kernel import NetlinkFailure
 from ...render.common.handover import is_prepared, new_hosts
 from ...render.egress.move_notices import CLAIMING, RELEASED, RELEASING, Notice

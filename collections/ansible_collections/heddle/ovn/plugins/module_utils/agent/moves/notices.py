@@ -12,8 +12,8 @@ from typing import Self
 
 from ...common.databases import VSWITCH_REMOTE
 from ...common.errors import EngineError
-from ...common.packet_capture import LONGEST, captured, frames_of
-from ...common.readable import readable
+from ...common.sockets.packet_capture import LONGEST, captured, frames_of
+from ...common.sockets.readable import readable
 from ...openflow.switch import Switch
 from ...ovsdb.protocol.client import OvsdbError
 from ...render.common.provider import provider_of

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ...common.databases import OPEN_VSWITCH, VSWITCH_REMOTE
-from ...common.readable import readable
+from ...common.sockets.readable import readable
 from ...netlink.monitor import UplinkMonitor, host_network_monitor
 from ...ovsdb.protocol.errors import OvsdbError
 from ...ovsdb.protocol.monitor import Monitor

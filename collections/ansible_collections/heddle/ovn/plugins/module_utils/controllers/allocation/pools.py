@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ...common.some_of import some_of
+from ...common.text.some_of import some_of
 from ...store.snapshot import Snapshot
 
 # Object key, rule, remedy.

@@ -7,7 +7,7 @@ ovn-kubernetes has only `status.items`, and events; the condition has the reason
 from __future__ import annotations
 
 from ...common.addressing import family
-from ...common.some_of import some_of
+from ...common.text.some_of import some_of
 from ...store.snapshot import Snapshot, StoredObject
 from ..conditions import FALSE, TRUE, described, with_conditions
 from ..services.service_endpoints import ServiceEndpoints

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...api.kinds.endpoint_slice import FQDN
 from ...api.services.external_access import CLUSTER_IP, LOCAL
 from ...common.addressing import is_within
-from ...common.some_of import some_of
+from ...common.text.some_of import some_of
 from ...store.snapshot import Snapshot, StoredObject
 from ..admission.host_addresses import addresses_of_hosts
 from ..coil.membership import pool_of

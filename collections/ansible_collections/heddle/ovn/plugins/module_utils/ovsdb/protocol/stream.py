@@ -6,7 +6,7 @@ from __future__ import annotations
 import select
 import socket
 
-from ...common.readable import milliseconds
+from ...common.sockets.readable import milliseconds
 
 CHUNK = 1 << 18
 

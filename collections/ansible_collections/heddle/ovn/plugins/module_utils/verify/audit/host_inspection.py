@@ -16,7 +16,7 @@ from ...common.databases import SOUTHBOUND_REMOTE
 from ...common.errors import ProgramError
 from ...common.naming import management_interface
 from ...common.polling import attempts
-from ...common.subprocesses import run
+from ...common.processes.subprocesses import run
 from ...ovsdb.values import to_python
 from ...render.common.node_network import NodeNetwork
 from ...render.common.provider import provider_of

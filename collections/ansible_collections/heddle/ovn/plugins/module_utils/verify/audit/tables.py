@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ...common.text_table import shortened, table
+from ...common.text.text_table import shortened, table
 
 # Lines of each part of an audit for each host, and kinds of objects that one of them counts.
 MOST_HOST_LINES = 20

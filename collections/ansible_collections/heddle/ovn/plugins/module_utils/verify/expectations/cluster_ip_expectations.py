@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...common.addressing import family
-from ...common.some_of import some_of
+from ...common.text.some_of import some_of
 from ...render.common.node_network import leads_beyond
 from .expectation import primary_network
 from .external_flow import TO_CLUSTER_IP, ExternalFlow

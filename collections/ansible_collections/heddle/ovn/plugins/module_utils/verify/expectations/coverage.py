@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...common.some_of import some_of
+from ...common.text.some_of import some_of
 from ..probing.result import NOT_TESTED
 from .expectation import askers
 from .fleet import FleetExpectations

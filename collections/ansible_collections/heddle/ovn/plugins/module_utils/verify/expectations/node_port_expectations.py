@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...common.naming import DEFAULT_NETWORK
-from ...common.some_of import some_of
+from ...common.text.some_of import some_of
 from ...render.common.entrances import Entrance, further_entrances
 from ...render.common.node_network import NodeNetwork, is_on
 from .entrance_expectations import EntranceFlows, contains, flow_of

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ...common.naming import LOCKED_ROLE
-from ...common.some_of import some_of
+from ...common.text.some_of import some_of
 from .asked_hosts import MOST_OTHERS, AskedHosts
 from .others import Others
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...common.addressing import family, plain
 from ...common.naming import LOCKED_ROLE
-from ...common.some_of import some_of
+from ...common.text.some_of import some_of
 from ..probing.datagram import PORT
 from .policy_permissions import EGRESS, INGRESS, PolicyPermissions
 from .selection import MOST_NAMES

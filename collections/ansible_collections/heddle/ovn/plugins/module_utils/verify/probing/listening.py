@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...common.addressing import family
 from ...common.naming import workload_namespace
-from ...common.path_mtu_discovery import PROBE_PATH_MTU
+from ...common.sockets.path_mtu_discovery import PROBE_PATH_MTU
 from ...netlink import kernel
 from ..expectations.expectation import addresses_of
 from ..expectations.external_expectations import host_addresses, in_vrf, vrf_devices

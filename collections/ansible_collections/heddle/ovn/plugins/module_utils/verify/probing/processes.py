@@ -7,8 +7,8 @@ import contextlib
 import json
 import os
 
-from ...common.background_process import began, end, is_running
-from ...common.json_file import read_json
+from ...common.files.json_file import read_json
+from ...common.processes.background_process import began, end, is_running
 from ...common.serialization import digest
 from .listening import Listener, open_listeners
 from .responder import spawn

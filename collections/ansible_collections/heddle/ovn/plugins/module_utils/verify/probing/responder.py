@@ -16,7 +16,7 @@ import struct
 import time
 from functools import partial
 
-from ...common import background_process
+from ...common.processes import background_process
 from .datagram import SIZE, UNSOLICITED, answer, read_question
 from .listening import MOST_CONNECTIONS, Listener
 

@@ -24,7 +24,7 @@ import zlib
 from pathlib import Path
 from types import CodeType
 
-from .atomic_file import replace_file
+from ..files.atomic_file import replace_file
 
 _KEY = struct.Struct("<4sIII")  # Python's magic number, checksum and size of the source, checksum of the byte code
 

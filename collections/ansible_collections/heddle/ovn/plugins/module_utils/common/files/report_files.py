@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 
+from ..serialization import unpack
 from .atomic_file import replace_file
-from .serialization import unpack
 
 REPORT_ARGUMENTS = {
     "directory": {"type": "path", "required": True},

@@ -7,7 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable
 
-from .errors import NotInstalled, ProgramError
+from ..errors import NotInstalled, ProgramError
 
 # Seconds after which a program is considered hung: dumping the flows of many networks takes long on slow hosts.
 TIMEOUT = 600.0

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Collection
 
-from .readable import readable
+from ..sockets.readable import readable
 
 # A process may have results to write, and a busy host, or one that was paused, runs it late.
 STOP_SECONDS = 60.0

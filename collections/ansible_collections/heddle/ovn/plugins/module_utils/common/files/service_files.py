@@ -10,8 +10,8 @@ import os
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from . import subprocesses
-from .errors import ProgramError
+from ..errors import ProgramError
+from ..processes import subprocesses
 
 # The last two are microseconds of CLOCK_MONOTONIC, 0 for none; timers and sockets have no main process.
 # org.freedesktop.systemd1(5).

@@ -7,8 +7,8 @@ import os
 import stat
 from dataclasses import dataclass
 
+from ..errors import EngineError
 from .atomic_file import replace_file
-from .errors import EngineError
 
 MODE = 0o644
 
