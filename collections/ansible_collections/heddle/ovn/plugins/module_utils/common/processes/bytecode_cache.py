@@ -126,7 +126,7 @@ def _start() -> Compiled | None:
         return None
     if not _may_be_used(directory):
         return None
-    found = Compiled(archive, __package__.removesuffix(".common"), directory)
+    found = Compiled(archive, __package__.removesuffix(".common.processes"), directory)
     sys.meta_path.insert(0, found)
     return found
 
