@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import subprocess
 from collections.abc import Callable
 
+from lab.processes import descendants, end, identity
 from tests import supervised
 from tests.lab.conftest import ROOT
 
@@ -31,5 +33,14 @@ def disturbed(playbook: str, words: str, action: Callable[[subprocess.Popen], ob
 
 
 def kill_run(process: subprocess.Popen) -> None:
-    """Kill the playbook and all that it started on the control node."""
+    """Kill the playbook, and what it started on the control node in its session.
+
+    Workers of Mitogen have sessions of their own and go on, as for a user who kills a run; they end with pytest.
+    """
+    started = {pid: identity(pid) for pid in descendants(process.pid)}
     os.killpg(process.pid, signal.SIGKILL)
+    atexit.register(_end_those_left, started)
+
+
+def _end_those_left(started: dict[int, dict | None]) -> None:
+    end([pid for pid, known in started.items() if known and identity(pid) == known])
