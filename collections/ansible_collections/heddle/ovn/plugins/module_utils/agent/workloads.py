@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
+from functools import partial
 
 from ..bird.reconcile import reconcile_bird
 from ..common.change import Outcome
@@ -15,6 +16,7 @@ from ..netlink import kernel
 from ..netlink.kernel_modules import datapath_type
 from ..netlink.routed_workloads import planned_routed_workloads, reconcile_routed_workloads, uplink_mtu
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
+from ..ovsdb.closed_ports import close_ports, without_opened
 from ..ovsdb.ports import ports_not_up, wait_for_flows, wait_for_ports
 from ..qemu.reconcile import end_vms, reconcile_vms
 from ..qemu.taps import reconcile_taps
@@ -43,13 +45,22 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     node = known_node(plan, context.node)
     owner, write = f"{plan['deployment']}:workload", context.write
     endpoints, vms = node_endpoints(plan, node), render_virtual_machines(plan, node)
-    outcome = end_vms(vms, owner=owner, write=write)
+    outcome, closed = end_vms(vms, owner=owner, write=write), Outcome()
+
+    def close(networks: Mapping[str, str]) -> Outcome:
+        nonlocal closed
+        found = close_unheard_ports(networks, write=write)
+        closed += found
+        return found
+
     if kernel.PYROUTE2_IMPORT_ERROR is None:
         userspace = _uses_userspace(plan, write=write)
-        outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write)
+        outcome += reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=write, close_ports=close)
         outcome += reconcile_routed_workloads(render_routed_workloads(plan, node), write=write)
         outcome += apply_egress(plan, node, owner, write=write)
-        outcome += reconcile_taps(vms, owner=tap_owner(plan), userspace=userspace, write=write)
+        outcome += reconcile_taps(
+            vms, owner=tap_owner(plan), userspace=userspace, write=write, close_ports=close
+        )  # fmt: skip
     elif not write:
         outcome += planned_endpoints(endpoints, owner=owner) + planned_routed_workloads(
             render_routed_workloads(plan, node)
@@ -57,7 +68,7 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     else:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     if has_ovn(plan):
-        outcome += _switch_ports(plan, node, owner, write=write)
+        outcome += without_opened(_switch_ports(plan, node, owner, write=write), closed)
     outcome += reconcile_vms(vms, owner=owner, write=write)
     # Here, since BIRD may be slow to apply its configuration, and a user's part of that may have mistakes.
     if kernel.PYROUTE2_IMPORT_ERROR is None:
@@ -68,6 +79,12 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
         # While ovs-vswitchd adds links, it writes back flags that it read before: one of them may be down again.
         reconcile_endpoints(endpoints, owner=owner, userspace=userspace, write=True)
     return outcome
+
+
+def close_unheard_ports(networks: Mapping[str, str], *, write: bool) -> Outcome:
+    """Remove the ports of links that ovs-vswitchd receives nothing from, by name with their networks."""
+    with connected(VSWITCH_REMOTE, write=write) as client:
+        return close_ports(client, networks, write=write) if client else Outcome()
 
 
 def _uses_userspace(plan: dict, *, write: bool) -> bool:
@@ -102,7 +119,10 @@ def compared_virtual_machines(plan: dict, node: str, *, userspace: bool) -> Outc
     """Return what applying the plan would change of virtual machines and their tap devices."""
     owner, vms = f"{plan['deployment']}:workload", render_virtual_machines(plan, node)
     outcome = end_vms(vms, owner=owner, write=False)
-    outcome += reconcile_taps(vms, owner=tap_owner(plan), userspace=userspace, write=False)
+    outcome += reconcile_taps(
+        vms, owner=tap_owner(plan), userspace=userspace, write=False,
+        close_ports=partial(close_unheard_ports, write=False),
+    )  # fmt: skip
     return outcome + reconcile_vms(vms, owner=owner, write=False)
 
 

@@ -45,6 +45,7 @@ from .protocol.rtnetlink import (
     IFLA_LINKINFO,
     IFLA_MTU,
     IFLA_NET_NS_FD,
+    IFLA_PROMISCUITY,
     RT_SCOPE_LINK,
     RT_SCOPE_UNIVERSE,
     RT_TABLE_MAIN,
@@ -96,10 +97,7 @@ _READINGS, _PAUSE_SECONDS = 20, 0.01
 
 
 def read_whole(function):
-    """Decorator for dumps: repeats one that was inconsistent because of a concurrent change (NLM_F_DUMP_INTR).
-
-    That happens whenever Open vSwitch makes links at the same time.
-    """
+    """Decorator for dumps: repeats one that was inconsistent because of a concurrent change (NLM_F_DUMP_INTR)."""
 
     @functools.wraps(function)
     def reading(*arguments, **named):
@@ -175,8 +173,8 @@ def read_links(namespace: str | None) -> dict[str, dict]:
     permanent ones of global scope; routes are those that carry Heddle's protocol. `solicits` is whether the link asks
     for IPv6 routers, `detects` whether it looks for duplicates of its IPv6 addresses. `link-local` has its IPv6
     addresses of that scope with who set them (IFA_PROTO), `derives` whether the kernel makes one from the MAC.
-    `answers` is whether the link answers ARP for all addresses of the host, `ipv6` whether the host has IPv6 there,
-    `group` the link's group, 0 where none was set.
+    `answers`: the link answers ARP for all addresses of the host; `ipv6`: the host has IPv6 there; `promiscuous`: a
+    program or bridge receives all frames. `group` is the link's group, 0 where none was set.
     """
     with in_netns(namespace), RawSocket() as netlink:
         links = dict(map(_link, netlink.dump(RTM_GETLINK, _NO_STATISTICS)))
@@ -249,6 +247,7 @@ def _link(message: bytes) -> tuple[str, dict]:
         "derives": values[_ADDR_GEN_MODE] == 0,
         "answers": values4[_ARP_IGNORE] == 0,
         "group": U32.unpack(found[IFLA_GROUP])[0],
+        "promiscuous": U32.unpack(found[IFLA_PROMISCUITY])[0] > 0,
         "ipv6": has_ipv6 and not values[_DISABLE_IPV6],
     }
 

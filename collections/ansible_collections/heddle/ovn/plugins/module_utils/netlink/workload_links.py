@@ -8,11 +8,12 @@ foreign: it is not changed, and a foreign namespace with a desired name is an er
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from ..common.change import Change, Outcome
 from ..common.errors import NetlinkError
+from ..common.naming import USERSPACE_LINKS
 from ..types.netns_workload import Endpoint, Link
 from . import kernel
 from .link_local import derived_address, replace_addresses, stale_addresses
@@ -32,23 +33,47 @@ def mark(owner: str, network: str = "") -> str:
     return f"heddle:{owner}:{network}" if network else f"heddle:{owner}"
 
 
-def reconcile_endpoints(endpoints: list[Endpoint], *, owner: str, userspace: bool, write: bool) -> Outcome:
+def reconcile_endpoints(
+    endpoints: list[Endpoint],
+    *,
+    owner: str,
+    userspace: bool,
+    write: bool,
+    close_ports: Callable[[Mapping[str, str]], Outcome] | None = None,
+) -> Outcome:
     """Bring the host's namespaces to exactly `endpoints`, as far as the owner's mark goes.
 
     `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves, and the host receives
-    nothing on their ends (see `reception`). With `write`, a failure on a link of one network
-    does not affect other networks; the outcome's `refused` has it.
+    nothing on their ends (see `reception`). `close_ports` is called before with the host's ends that are made anew and
+    those that Open vSwitch does not receive on, if there are any, and their networks (`ovsdb/closed_ports.py`). With
+    `write`, a failure on a link of one network does not affect other networks; the outcome's `refused` has it.
     """
     refused: dict[str, str] = {}
     inner, failures = _read_namespaces()
-    steps = _steps(endpoints, (inner, failures), owner, userspace, refused if write else None)
+    host_links = kernel.read_links(None)
+    steps = _steps(endpoints, (inner, failures, host_links), owner, userspace, refused if write else None)
+    unheard = _unheard(endpoints, host_links, steps) if userspace and close_ports else {}
+    outcome = close_ports(unheard) if unheard else Outcome()
     steps += resolver_steps(endpoints, mark(owner))
     wanted = {one.namespace for one in endpoints}
     notes = (
         *(reason for name, reason in failures.items() if name not in wanted),
         *resolver_notes(endpoints, mark(owner)),
     )
-    return perform(steps, write=write) + Outcome(refused=tuple(refused.items()), notes=notes)
+    return outcome + perform(steps, write=write) + Outcome(refused=tuple(refused.items()), notes=notes)
+
+
+def _unheard(endpoints: list[Endpoint], host_links: dict, steps: list[Step]) -> dict[str, str]:
+    """Return the host's ends of links that are made by `steps`, or have no program that receives their frames."""
+    changes = [step.change for step in steps]
+    made = {one.after["host end"] for one in changes if (one.action, one.kind) == ("create", "link")}
+    return {
+        link.host_name: link.network
+        for endpoint in endpoints
+        for link in endpoint.links
+        if link.host_name in made
+        or not (link.is_routed or host_links.get(link.host_name, {"promiscuous": True})["promiscuous"])
+    }
 
 
 def foreign_namespaces(owner: str) -> list[str]:
@@ -108,10 +133,9 @@ def _refuse_unread(endpoint: Endpoint, reason: str, refused: dict[str, str] | No
 
 
 def _steps(
-    endpoints: list[Endpoint], namespaces: tuple[dict, dict], owner: str, userspace: bool, refused: dict | None
+    endpoints: list[Endpoint], found: tuple[dict, dict, dict], owner: str, userspace: bool, refused: dict | None
 ) -> list[Step]:
-    inner, failures = namespaces
-    host_links = kernel.read_links(None)
+    inner, failures, host_links = found
     own_mark = mark(owner)
     own = {name for name, links in inner.items() if links.get("lo", {}).get("alias") == own_mark}
     steps = []
@@ -198,9 +222,9 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
     title, steps = f"{namespace}/{link.name}", []
     if not _is_paired(link, links, host_links):
         after = {"mac": link.mac, "mtu": link.mtu, "host end": link.host_name}
-        create = partial(kernel.create_link, namespace, link, alias)
+        create = partial(_create_link, namespace, link, alias, userspace)
         steps.append(Step(_change("create", "link", title, link.network, {}, after), create))
-        there, host = _new_ends(link, alias)
+        there, host = _new_ends(link, alias, userspace)
     differences = [
         *_inner_settings(namespace, link, there),
         *_host_settings(link, host, alias),
@@ -216,11 +240,24 @@ def _link_steps(namespace: str, link: Link, links: dict, host_links: dict, alias
     return steps
 
 
-def _new_ends(link: Link, alias: str) -> tuple[dict, dict]:
+def _create_link(namespace: str, link: Link, alias: str, userspace: bool) -> None:
+    kernel.create_link(namespace, link, alias)
+    if userspace:
+        kernel.disable_transmit_checksum(namespace, link.name)
+        set_reception(link.host_name, receives=link.is_routed)
+
+
+def _new_ends(link: Link, alias: str, userspace: bool) -> tuple[dict, dict]:
     """Return both ends of a link that was just made, as they are read."""
-    there = {"mac": link.mac, "mtu": link.mtu, "up": True, "addresses": set(), "routes": set(), "offload": True}
+    there = {"mac": link.mac, "mtu": link.mtu, "up": True, "addresses": set(), "routes": set()}
+    there["offload"] = not userspace
     there |= {"detects": False, "solicits": link.solicits_routers, "link-local": {}, "derives": True}
-    return there, {"alias": alias, "mtu": link.mtu, "up": True, "answers": True, "group": 0}
+    return there, {"alias": alias, "mtu": link.mtu, "up": True, **_received(link, userspace)}
+
+
+def _received(link: Link, userspace: bool) -> dict:
+    receives = link.is_routed or not userspace
+    return {"answers": receives, "group": 0 if receives else USERSPACE_LINKS}
 
 
 def _inner_settings(namespace: str, link: Link, there: dict) -> Iterator[_Difference]:

@@ -6,7 +6,7 @@ Own are links that carry the owner's mark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from ..common.change import Change, Outcome
@@ -20,11 +20,18 @@ from ..types.virtual_machine import Nic, VirtualMachine
 from . import instance
 
 
-def reconcile_taps(vms: list[VirtualMachine], *, owner: str, userspace: bool, write: bool) -> Outcome:
+def reconcile_taps(
+    vms: list[VirtualMachine],
+    *,
+    owner: str,
+    userspace: bool,
+    write: bool,
+    close_ports: Callable[[Mapping[str, str]], Outcome] | None = None,
+) -> Outcome:
     """Create or change the tap devices of `vms`; remove the owner's others.
 
     A tap is the switch's end of a VM's link, so the host has no IPv6 there. `userspace` is for Open vSwitch's userspace
-    datapath: the host receives nothing there (see `reception`).
+    datapath: the host receives nothing there (see `reception`). `close_ports` as of `reconcile_endpoints`.
     """
     links = kernel.read_links(None)
     wanted = {nic.host_name: nic for vm in vms for nic in vm.nics}
@@ -36,7 +43,11 @@ def reconcile_taps(vms: list[VirtualMachine], *, owner: str, userspace: bool, wr
             steps.append(Step(change, partial(kernel.remove_link, name)))
     for name, nic in sorted(wanted.items()):
         steps += _steps(name, nic, links.get(name), mark(owner, nic.network), userspace)
-    return perform(steps, write=write)
+    unheard = {
+        name: nic.network for name, nic in wanted.items() if not links.get(name, {"promiscuous": False})["promiscuous"]
+    }
+    closed = close_ports(unheard) if userspace and unheard and close_ports else Outcome()
+    return closed + perform(steps, write=write)
 
 
 def _steps(name: str, nic: Nic, there: dict | None, alias: str, userspace: bool) -> Iterator[Step]:

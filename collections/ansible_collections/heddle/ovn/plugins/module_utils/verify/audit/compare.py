@@ -20,6 +20,7 @@ from ...agent.topology import apply_northbound
 from ...agent.underlay import narrow_paths
 from ...agent.workloads import (
     apply_routed_workloads,
+    close_unheard_ports,
     compared_virtual_machines,
     integration_bridge,
     node_endpoints,
@@ -257,7 +258,10 @@ class Comparison:
         if has_ovn(self.plan):
             with Client(VSWITCH_REMOTE, read_only=True) as client:
                 userspace = uses_userspace(client)
-        found = reconcile_endpoints(self.endpoints, owner=self.workload_owner, userspace=userspace, write=False)
+        found = reconcile_endpoints(
+            self.endpoints, owner=self.workload_owner, userspace=userspace, write=False,
+            close_ports=functools.partial(close_unheard_ports, write=False),
+        )  # fmt: skip
         found += apply_routed_workloads(NodeContext(self.node, "", write=False), self.plan)
         found += apply_egress(self.plan, self.node, self.workload_owner, write=False)
         return found + Outcome(foreign=tuple(self._foreign_namespaces()))
