@@ -119,6 +119,8 @@ def test_allowed(manifest: str) -> None:
         (document("Namespace", {"name": "a"}, apiVersion=1), "apiVersion: expected text"),
         (document("Namespace", {"name": "a"}, apiVersion="v1", data={}), "data: unknown field"),
         (document("Nothing", {"name": "a"}), 'unknown kind "Nothing"'),
+        (document("List", None, items=[]), "documents of their own, separated by ---"),
+        (document("NamespaceList", None, items=[]), "documents of their own, separated by ---"),
         (document(["Namespace"], {"name": "a"}), "kind: expected text, got a list"),
         (document(None, {"name": "a"}), "kind: Required value"),
         ("[]", "a manifest must be a mapping, got a list"),
@@ -129,6 +131,14 @@ def test_refused_once(manifest: str, fragment: str) -> None:
     found = messages(manifest)
     assert len(found) == 1
     assert fragment in found[0]
+
+
+def test_a_service_with_a_wrong_type_shows_all_its_other_mistakes() -> None:
+    spec = {"type": "loadbalancer", "sessionAffinity": "client", "selector": {"a": 5}, "ports": [{"port": "80"}]}
+    found = messages(document("Service", {"name": "s", "namespace": "a"}, apiVersion="v1", spec=spec))
+    named = ("spec.type", "spec.sessionAffinity", "spec.selector", "spec.ports[0].port")
+    assert [sum(name in one for one in found) for name in named] == [1, 1, 1, 1]
+    assert len(found) == len(named)
 
 
 def test_a_network_without_namespace_is_in_default() -> None:

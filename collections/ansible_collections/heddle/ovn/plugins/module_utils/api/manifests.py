@@ -111,8 +111,15 @@ def _read_kind(root: Node) -> Kind | None:
         return None
     name = node.text()
     if name is not None and name not in KINDS:
-        node.refuse(f"unknown kind {show(name)}", nearest(name, KINDS) or f"known kinds are {', '.join(KINDS)}")
+        node.refuse(f"unknown kind {show(name)}", _remedy(name))
     return KINDS.get(name)
+
+
+def _remedy(name: str) -> str:
+    """Return what to do about an unknown kind; lists are what `kubectl get --output=yaml` writes of several objects."""
+    if name.endswith("List") and name.removesuffix("List") in ("", *KINDS):
+        return "write its items as documents of their own, separated by ---"
+    return nearest(name, KINDS) or f"known kinds are {', '.join(KINDS)}"
 
 
 def _check_api_version(fields: Fields, kind: Kind) -> None:

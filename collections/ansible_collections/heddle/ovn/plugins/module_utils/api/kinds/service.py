@@ -6,7 +6,14 @@ from __future__ import annotations
 from ..kind import Kind
 from ..names import read_dns_1035_label, read_labels
 from ..node import Node
-from ..services.external_access import ACCESS_FIELDS, CLUSTER_IP, EXTERNAL_NAME, read_external_access, read_type
+from ..services.external_access import (
+    ACCESS_FIELDS,
+    CLUSTER_IP,
+    EXTERNAL_NAME,
+    LOAD_BALANCER,
+    read_external_access,
+    read_type,
+)
 from ..services.external_name import refuse_addresses, refuse_missing_name
 from ..services.ports import read_service_ports
 from ..services.service_addresses import NONE, read_service_addresses
@@ -28,9 +35,9 @@ def _read_spec(node: Node) -> dict | None:
         return None
     fields = node.mapping(_FIELDS)
     policy, unready = (fields.get(name) for name in ("internalTrafficPolicy", "publishNotReadyAddresses"))
-    kind = read_type(fields)
-    if kind is None:
-        return None
+    known = read_type(fields)
+    # With a type that is none, whatever a type allows is allowed, so that all other mistakes are found with this one.
+    kind = known or LOAD_BALANCER
     if distribution := fields.get("trafficDistribution"):
         # A preference, which OVN's load balancers do not know.
         distribution.choice(_DISTRIBUTIONS)
@@ -39,7 +46,7 @@ def _read_spec(node: Node) -> dict | None:
         refuse_missing_name(fields)
         refuse_addresses(fields)
     addresses = read_service_addresses(fields, are_allowed=not is_alias)
-    if addresses["clusterIPs"] == [NONE] and kind != CLUSTER_IP:
+    if addresses["clusterIPs"] == [NONE] and known not in (CLUSTER_IP, None):
         fields.place("clusterIP" if fields.get("clusterIP") else "clusterIPs").refuse(
             f"Invalid value: '{NONE}': may not be set to '{NONE}' for {kind} services", f"use the type {CLUSTER_IP}"
         )
@@ -52,7 +59,7 @@ def _read_spec(node: Node) -> dict | None:
     ):
         fields.place("ports").refuse("Required value", "list the ports that clients use")
     selector = read_labels(fields.get("selector"))
-    return {
+    spec = {
         # One of the type ExternalName has no endpoints, whatever else it says.
         "selector": {} if is_alias else selector,
         "ports": [] if is_alias else ports,
@@ -63,6 +70,7 @@ def _read_spec(node: Node) -> dict | None:
         "internalTrafficPolicy": policy.choice(_POLICIES) if policy else _POLICIES[0],
         "publishNotReadyAddresses": unready.boolean() if unready else False,
     }
+    return spec if known else None
 
 
 KIND = Kind(
