@@ -61,7 +61,7 @@ def test_a_host_without_open_vswitch_reports_its_nics(tmp_path, monkeypatch):
     """Address pools may not be in their subnets."""
     monkeypatch.setattr(chassis, "HOST_FILE", str(tmp_path / "host.json"))
     monkeypatch.setattr(chassis.kernel, "PYROUTE2_IMPORT_ERROR", None)
-    monkeypatch.setattr(chassis, "_underlay_mtu", lambda _ends: 1500)
+    monkeypatch.setattr(chassis, "smallest_mtu", lambda _ends: 1500)
     monkeypatch.setattr(chassis, "nic_addresses", lambda without: {"eth3": ["203.0.113.11/24"]} if not without else {})
     _outcome, facts = chassis._without_switch({"name": "node1", "encap_ips": []}, write=False)
     assert facts["other_addresses"] == {"eth3": ["203.0.113.11/24"]}

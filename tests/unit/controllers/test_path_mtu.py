@@ -49,6 +49,28 @@ def test_the_narrowest_underlay_decides(address, room):
     assert f"use {room} or less, or raise the underlay's MTU on all hosts" in problem
 
 
+def test_an_underlay_that_shrinks_keeps_no_change_from_the_others():
+    """The host says what its underlay does not carry; what is new must fit."""
+    text = RED.format(mtu=1442)
+    before, refused = decide(text, hosts=hosts())[:2]
+    assert not refused
+    shrunk = hosts(mtu=1300)
+    more = namespace("blue", primary=False)
+    assert not decide(text + more, before, hosts=shrunk)[1]
+    (problem,) = decide(text.replace("1442", "1441"), before, hosts=shrunk)[1]
+    assert "spec.mtu: 1441 does not fit into the tunnels of node2, whose underlay has room for 1242" in str(problem)
+
+
+def test_a_new_host_must_carry_the_networks_that_are_there():
+    text = RED.format(mtu=1442)
+    everyone = hosts()
+    before = decide(text, hosts={name: host for name, host in everyone.items() if name != "node2"})[0]
+    assert not decide(text, before, hosts=everyone)[1]
+    problems = decide(text, before, hosts=hosts(mtu=1300))[1]
+    assert len(problems) == 2
+    assert all("does not fit into the tunnels of node2" in str(one) for one in problems)
+
+
 def test_default_network_has_the_same_limit():
     (problem,) = problems(1280, hosts(mtu=1450))
     assert "Settings" in problem

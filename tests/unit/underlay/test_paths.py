@@ -9,7 +9,13 @@ import pytest
 
 from ansible_collections.heddle.ovn.plugins.filter.node_descriptions import node_descriptions
 from ansible_collections.heddle.ovn.plugins.filter.underlay_due import underlay_due
-from ansible_collections.heddle.ovn.plugins.module_utils.agent.underlay import largest_packet, narrow_paths, watch_task
+from ansible_collections.heddle.ovn.plugins.module_utils.agent import underlay
+from ansible_collections.heddle.ovn.plugins.module_utils.agent.underlay import (
+    largest_packet,
+    narrow_paths,
+    narrow_underlay,
+    watch_task,
+)
 from ansible_collections.heddle.ovn.plugins.module_utils.underlay.paths import paths_from
 from tests.pipeline import THREE_NODES, layer2, namespace, plan_of
 
@@ -92,3 +98,16 @@ def test_a_path_that_shrank_is_named_with_its_size(tmp_path):
         "path to node3: no geneve (UDP 6081) packet is answered; let the port through in both directions",
     ]
     assert narrow_paths(plan(encapsulation_type="geneve"), str(report)) == []
+
+
+def test_a_host_whose_underlay_shrank_says_so(monkeypatch):
+    own, needed = plan(), largest_packet(plan())
+    for mtu, lines in {None: 0, needed: 0, needed - 8: 1}.items():
+        monkeypatch.setattr(underlay, "smallest_mtu", lambda _addresses, mtu=mtu: mtu)
+        assert len(narrow_underlay(own, "node1")) == lines
+    assert narrow_underlay(own, "node1") == [
+        f"underlay: its MTU is {needed - 8}, networks send packets of up to {needed} bytes; raise it on this host, or "
+        "lower that of networks by 8"
+    ]
+    alone = {**own, "nodes": {"node1": own["nodes"]["node1"]}}
+    assert narrow_underlay(alone, "node1") == []

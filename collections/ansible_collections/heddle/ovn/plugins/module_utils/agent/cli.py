@@ -30,7 +30,7 @@ from .node_gateway import last_applied
 from .service.components import parts, read_host, read_plan
 from .service.event_loop import Calls
 from .service.service import ERRORS, watch
-from .underlay import known_paths, narrow_paths, run_underlay
+from .underlay import known_paths, narrow_paths, narrow_underlay, run_underlay
 
 EXIT_CLEAN, EXIT_DRIFT, EXIT_FAILED = 0, 1, 2
 # Seconds for the first step of the service, which compares the whole host with its plan.
@@ -153,7 +153,9 @@ def _problems() -> list[str]:
             return found
     found += stopped_daemons()
     with contextlib.suppress(*ERRORS, *MALFORMED):
-        found += other_chassis(read_host()["node"], read_plan() or {"nodes": {}})
+        node, plan = read_host()["node"], read_plan() or {"nodes": {}}
+        found += other_chassis(node, plan)
+        found += narrow_underlay(plan, node) if node in plan["nodes"] else []
     return found
 
 

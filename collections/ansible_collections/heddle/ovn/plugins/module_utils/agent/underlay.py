@@ -9,6 +9,7 @@ from ..common.addressing import family
 from ..common.files.daemon_report import only_daemon, read_report
 from ..common.files.replaced_file import ReplacedFile
 from ..common.naming import MESH_TOPOLOGY
+from ..netlink.nics import smallest_mtu
 from ..render.common.overlay import overlay_of
 from ..underlay_daemon.prober import Task
 from ..underlay_daemon.watch import UNDERLAY_REPORT, watch
@@ -43,8 +44,11 @@ def largest_packet(plan: dict) -> int:
     """Return the length in bytes of the largest IP packet that tunnels of a plan's networks send."""
     overhead = overlay_of(plan).overhead
     versions = {family(address) for one in plan["nodes"].values() for address in one["encap_ips"]}
-    sizes = [one["mtu"] for one in plan["networks"].values() if one["topology"] not in _WITHOUT_TUNNELS]
-    return max(sizes) + max(overhead[version] for version in versions)
+    return max(_sizes(plan)) + max(overhead[version] for version in versions)
+
+
+def _sizes(plan: dict) -> list[int]:
+    return [one["mtu"] for one in plan["networks"].values() if one["topology"] not in _WITHOUT_TUNNELS]
 
 
 def narrow_paths(plan: dict, path: str = UNDERLAY_REPORT) -> list[str]:
@@ -61,6 +65,19 @@ def narrow_paths(plan: dict, path: str = UNDERLAY_REPORT) -> list[str]:
         )
         for name, one in known_paths(plan, path).items()
         if one["size"] < one["needed"]
+    ]
+
+
+def narrow_underlay(plan: dict, node: str) -> list[str]:
+    """Return a line if the link of this host's tunnel endpoints does not carry what the networks of the plan need."""
+    if len(plan["nodes"]) < 2 or not _sizes(plan):
+        return []
+    needed, mtu = largest_packet(plan), smallest_mtu(plan["nodes"][node]["encap_ips"])
+    if mtu is None or mtu >= needed:
+        return []
+    return [
+        f"underlay: its MTU is {mtu}, networks send packets of up to {needed} bytes; raise it on this host, or lower "
+        f"that of networks by {needed - mtu}"
     ]
 
 

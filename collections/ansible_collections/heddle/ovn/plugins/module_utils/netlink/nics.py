@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 
 from ..common.addressing import plain
 from ..types.host_network import PROTOCOL
+from . import kernel
 from .kernel import read_whole
 from .protocol.link_dumps import read_addresses, read_links
 from .protocol.raw_socket import RawSocket
@@ -50,3 +52,10 @@ def nic_addresses(without: frozenset[str]) -> dict[str, list[str]]:
             continue
         found.setdefault(name, []).append(entry.text)
     return {name: sorted(addresses, key=lambda text: (":" in text, text)) for name, addresses in sorted(found.items())}
+
+
+def smallest_mtu(addresses: Iterable[str]) -> int | None:
+    """Return the smallest MTU of the links with these addresses, None where no link has any."""
+    wanted = set(addresses)
+    links = kernel.read_links(None).values()
+    return min((link["mtu"] for link in links if wanted & set(map(plain, link["addresses"]))), default=None)

@@ -13,7 +13,7 @@ from ...netlink import kernel
 from ...netlink.device import advertised_interfaces, default_gateways, read_device, read_device_mac
 from ...netlink.handle import vrf_supported
 from ...netlink.kernel_modules import datapath_type
-from ...netlink.nics import held_addresses, nic_addresses
+from ...netlink.nics import held_addresses, nic_addresses, smallest_mtu
 from ...netlink.uplink_migration import move_device
 from ...nftables.reconcile import reconcile_firewall
 from ...ovsdb.protocol.client import Client
@@ -94,7 +94,7 @@ def apply_chassis(params: dict, *, write: bool, encapsulation: str = "") -> tupl
     facts = {"chassis": chassis, "datapath": datapath, "gateway": _gateway(params, bridges, datapath, ready)}
     return outcome, {
         **facts,
-        "underlay_mtu": _underlay_mtu(params["encap_ips"]) if ready else None,
+        "underlay_mtu": smallest_mtu(params["encap_ips"]) if ready else None,
         "kernel_lacks": known_lacking() if ready else None,
         "other_addresses": _other_addresses(bridges) if ready else None,
         "held_addresses": held_addresses() if ready else [],
@@ -128,26 +128,13 @@ def _without_switch(params: dict, *, write: bool) -> tuple[Outcome, dict]:
     outcome = keep_host({"node": params["name"], "chassis": dict(params)}, HOST_FILE, write=write)
     ready = kernel.PYROUTE2_IMPORT_ERROR is None
     lacking = known_lacking() if ready else None
-    mtu = _underlay_mtu(params["encap_ips"]) if ready else None
+    mtu = smallest_mtu(params["encap_ips"]) if ready else None
     return outcome, {
         "chassis": "", "datapath": WITHOUT_SWITCH, "gateway": {}, "underlay_mtu": mtu, "kernel_lacks": lacking,
         "other_addresses": _other_addresses([]) if ready else None,
         "held_addresses": [], "name_servers": read_name_servers(),
         "planned": os.path.exists(PLAN_FILE), "kept_plan": kept_plan(PLAN_FILE),
     }  # fmt: skip
-
-
-def _underlay_mtu(encap_ips: list[str]) -> int | None:
-    """Return the smallest MTU of the links that carry tunnel endpoints."""
-    ends = set(encap_ips)
-    return min(
-        (
-            link["mtu"]
-            for link in kernel.read_links(None).values()
-            if ends & {address.partition("/")[0] for address in link["addresses"]}
-        ),
-        default=None,
-    )
 
 
 def _detach_uplinks(client, owner: str, bridges: list[dict], datapath: str, *, write: bool) -> Outcome:

@@ -31,12 +31,14 @@ def largest(node: StoredObject, overhead: Mapping[int, int]) -> int | None:
 def check_path_mtu(before: Snapshot, snapshot: Snapshot) -> Iterator[Refusal]:
     """Reject networks whose packets would not fit into a tunnel between two hosts.
 
-    What the hosts' NICs permit holds for all networks. What was measured between hosts holds for those that are new or
-    get another MTU: a path that shrinks under a network is a matter of its condition.
+    What the NICs of hosts permit and what was measured between hosts holds for networks that are new or get another
+    MTU; that of new hosts' NICs holds for all. Where the underlay shrinks under a network, the host says so, and all
+    else goes on.
     """
     wanted = list(_wanted(snapshot))
-    yield from _beyond_interfaces(snapshot, wanted)
-    known = set(_wanted(before)) if before.of_kind("Node") else set()
+    hosts = {node.name for node in before.of_kind("Node")}
+    known = set(_wanted(before)) if hosts else set()
+    yield from _beyond_interfaces(snapshot, wanted, known, hosts)
     yield from _beyond_paths(snapshot, [one for one in wanted if one not in known])
 
 
@@ -53,7 +55,9 @@ def _wanted(snapshot: Snapshot) -> Iterator[tuple[str, str, int]]:
             yield entry.key, "spec.mtu", entry.spec["mtu"] or (default if entry.kind == MESH_KIND else 0)
 
 
-def _beyond_interfaces(snapshot: Snapshot, wanted: list[tuple[str, str, int]]) -> Iterator[Refusal]:
+def _beyond_interfaces(
+    snapshot: Snapshot, wanted: list[tuple[str, str, int]], known: set[tuple[str, str, int]], hosts: set[str]
+) -> Iterator[Refusal]:
     nodes = [node for node in snapshot.of_kind("Node") if largest(node, GENEVE.overhead) is not None]
     if not nodes:
         return
@@ -67,9 +71,10 @@ def _beyond_interfaces(snapshot: Snapshot, wanted: list[tuple[str, str, int]]) -
             # Refused once, for the settings.
             continue
         overhead = of_mesh if is_mesh else overlay.overhead
-        room = {node.name: largest(node, overhead) for node in nodes}
-        narrowest = min(room, key=lambda name: (room[name], name))
-        if mtu > room[narrowest]:
+        is_known = (key, path, mtu) in known
+        room = {node.name: largest(node, overhead) for node in nodes if not is_known or node.name not in hosts}
+        narrowest = min(room, key=lambda name: (room[name], name), default=None)
+        if narrowest and mtu > room[narrowest]:
             which = "encrypted " if is_mesh and encrypted else ""
             yield (
                 key, path,

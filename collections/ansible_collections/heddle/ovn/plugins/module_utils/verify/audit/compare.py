@@ -17,7 +17,7 @@ from ...agent.module_runner import KNOWN_ERRORS, Request, UserError, connected, 
 from ...agent.node_gateway import apply_gateway, gateway_size, render_gateway_rows
 from ...agent.service.components import read_host
 from ...agent.topology import apply_northbound
-from ...agent.underlay import narrow_paths
+from ...agent.underlay import narrow_paths, narrow_underlay
 from ...agent.workloads import (
     apply_routed_workloads,
     close_unheard_ports,
@@ -167,7 +167,7 @@ class Comparison:
             "problems": compared.problems,
             "stopped": list(stopped),
             "digest": self.plan["digest"],
-            "paths": narrow_paths(self.plan),
+            "paths": self._paths(),
         }
 
     def result(self) -> dict:
@@ -190,8 +190,8 @@ class Comparison:
             "drift": [{**entry, "cause": place} for entry, place in zip(entries, places, strict=True)],
             "causes": found,
             "foreign": [asdict(one) for one in outcome.foreign],
-            "notes": list(dict.fromkeys([*outcome.notes, *narrow_paths(self.plan)])),
-            "paths": narrow_paths(self.plan),
+            "notes": list(dict.fromkeys([*outcome.notes, *self._paths()])),
+            "paths": self._paths(),
             "problems": compared.problems,
             "stopped": list(stopped),
             "checked": len(rows)
@@ -203,6 +203,12 @@ class Comparison:
             "digest": self.plan["digest"],
             **({"routing": routing(self.plan)} if "coil" in self.plan else {}),
         }
+
+    def _paths(self) -> list[str]:
+        """Return what of the underlay does not carry what the networks need."""
+        if kernel.PYROUTE2_IMPORT_ERROR is not None or not has_ovn(self.plan):
+            return narrow_paths(self.plan)
+        return [*narrow_underlay(self.plan, self.node), *narrow_paths(self.plan)]
 
     def _own_ports(self) -> list[Row]:
         """Return the ports of the host itself."""
