@@ -89,8 +89,8 @@ def node(tools, folder):
                 found.apply()
                 assert any(found.is_answered() for _attempt in attempts(60))
                 yield found
-                reconcile_endpoints([], owner=OWNER, userspace=True, write=True)
             finally:
+                reconcile_endpoints([], owner=OWNER, userspace=True, write=True)
                 vswitchd.stop()
     finally:
         kernel.remove_namespace(HOST)

@@ -57,7 +57,7 @@ def test_an_underlay_that_shrinks_keeps_no_change_from_the_others():
     shrunk = hosts(mtu=1300)
     more = namespace("blue", primary=False)
     assert not decide(text + more, before, hosts=shrunk)[1]
-    (problem,) = decide(text.replace("1442", "1441"), before, hosts=shrunk)[1]
+    (problem,) = decide(text + "---" + RED.format(mtu=1441).replace("red", "green"), before, hosts=shrunk)[1]
     assert "spec.mtu: 1441 does not fit into the tunnels of node2, whose underlay has room for 1242" in str(problem)
 
 
