@@ -54,9 +54,9 @@ class Node:
                 self._vswitchd.vsctl("--may-exist", "add-port", "br-int", name)
         return found
 
-    def _close(self, networks: Mapping[str, str], *, write: bool) -> Outcome:
+    def _close(self, made: Mapping[str, str], unheard: Mapping[str, str], *, write: bool) -> Outcome:
         with self._vswitchd.database.client() as client:
-            return close_ports(client, networks, write=write)
+            return close_ports(client, {**made, **unheard}, write=write)
 
     def is_answered(self) -> bool:
         """Whether a datagram of the first one reaches the second, and its answer the first."""

@@ -17,7 +17,10 @@ from ..netlink.kernel_modules import datapath_type
 from ..netlink.routed_workloads import planned_routed_workloads, reconcile_routed_workloads, uplink_mtu
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
 from ..ovsdb.closed_ports import close_ports, without_opened
+from ..ovsdb.control_socket import VSWITCHD
+from ..ovsdb.patience import processor_seconds
 from ..ovsdb.ports import ports_not_up, wait_for_flows, wait_for_ports
+from ..ovsdb.vswitchd import await_reconfiguration
 from ..qemu.reconcile import end_vms, reconcile_vms
 from ..qemu.taps import reconcile_taps
 from ..render.coil.bird_configuration import render_bird
@@ -47,9 +50,9 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     endpoints, vms = node_endpoints(plan, node), render_virtual_machines(plan, node)
     outcome, closed = end_vms(vms, owner=owner, write=write), Outcome()
 
-    def close(networks: Mapping[str, str]) -> Outcome:
+    def close(made: Mapping[str, str], unheard: Mapping[str, str]) -> Outcome:
         nonlocal closed
-        found = close_unheard_ports(networks, write=write)
+        found = close_unheard_ports(made, unheard, write=write)
         closed += found
         return found
 
@@ -81,10 +84,23 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     return outcome
 
 
-def close_unheard_ports(networks: Mapping[str, str], *, write: bool) -> Outcome:
-    """Remove the ports of links that ovs-vswitchd receives nothing from, by name with their networks."""
+def close_unheard_ports(made: Mapping[str, str], unheard: Mapping[str, str], *, write: bool) -> Outcome:
+    """Remove the ports of links that are `made`, and of those on which ovs-vswitchd receives nothing.
+
+    Both by name with their networks. Nothing while ovs-vswitchd does not run: it opens all of them when it starts.
+    """
+    if processor_seconds(VSWITCHD) is None:
+        return Outcome()
     with connected(VSWITCH_REMOTE, write=write) as client:
-        return close_ports(client, networks, write=write) if client else Outcome()
+        if client is None:
+            return Outcome()
+        if unheard and write:
+            # It may have been started just now, and is not done with them.
+            await_reconfiguration(client)
+        links = kernel.read_links(None) if unheard else {}
+        silent = {name for name, link in links.items() if not link["promiscuous"]}
+        still = {name: network for name, network in unheard.items() if name in silent}
+        return close_ports(client, {**made, **still}, write=write)
 
 
 def _uses_userspace(plan: dict, *, write: bool) -> bool:

@@ -23,6 +23,8 @@ from .resolver_files import resolver_notes, resolver_steps
 from .step import Step, perform
 
 SUBSTRATE = "kernel"
+# With the links that are made, and those that no program receives on, by name with their networks.
+ClosePorts = Callable[[Mapping[str, str], Mapping[str, str]], Outcome]
 
 
 def mark(owner: str, network: str = "") -> str:
@@ -39,21 +41,23 @@ def reconcile_endpoints(
     owner: str,
     userspace: bool,
     write: bool,
-    close_ports: Callable[[Mapping[str, str]], Outcome] | None = None,
+    close_ports: ClosePorts | None = None,
 ) -> Outcome:
     """Bring the host's namespaces to exactly `endpoints`, as far as the owner's mark goes.
 
     `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves, and the host receives
-    nothing on their ends (see `reception`). `close_ports` is called before with the host's ends that are made anew and
-    those that Open vSwitch does not receive on, if there are any, and their networks (`ovsdb/closed_ports.py`). With
+    nothing on their ends (see `reception`). `close_ports` is called before with the host's ends that are made, and with
+    those that no program receives on, both with their networks, if there are any (`ovsdb/closed_ports.py`). With
     `write`, a failure on a link of one network does not affect other networks; the outcome's `refused` has it.
     """
     refused: dict[str, str] = {}
     inner, failures = _read_namespaces()
     host_links = kernel.read_links(None)
     steps = _steps(endpoints, (inner, failures, host_links), owner, userspace, refused if write else None)
-    unheard = _unheard(endpoints, host_links, steps) if userspace and close_ports else {}
-    outcome = close_ports(unheard) if unheard else Outcome()
+    outcome = Outcome()
+    if userspace and close_ports:
+        made, unheard = _made(endpoints, steps), _unheard(endpoints, host_links)
+        outcome = close_ports(made, unheard) if made or unheard else outcome
     steps += resolver_steps(endpoints, mark(owner))
     wanted = {one.namespace for one in endpoints}
     notes = (
@@ -63,17 +67,19 @@ def reconcile_endpoints(
     return outcome + perform(steps, write=write) + Outcome(refused=tuple(refused.items()), notes=notes)
 
 
-def _unheard(endpoints: list[Endpoint], host_links: dict, steps: list[Step]) -> dict[str, str]:
-    """Return the host's ends of links that are made by `steps`, or have no program that receives their frames."""
+def _made(endpoints: list[Endpoint], steps: list[Step]) -> dict[str, str]:
+    """Return the host's ends of links that are made by `steps`, with their networks."""
     changes = [step.change for step in steps]
     made = {one.after["host end"] for one in changes if (one.action, one.kind) == ("create", "link")}
-    return {
-        link.host_name: link.network
-        for endpoint in endpoints
-        for link in endpoint.links
-        if link.host_name in made
-        or not (link.is_routed or host_links.get(link.host_name, {"promiscuous": True})["promiscuous"])
-    }
+    links = [link for endpoint in endpoints for link in endpoint.links]
+    return {link.host_name: link.network for link in links if link.host_name in made}
+
+
+def _unheard(endpoints: list[Endpoint], host_links: dict) -> dict[str, str]:
+    """Return the switch's ends of links that are there and whose frames no program receives, with their networks."""
+    links = [link for endpoint in endpoints for link in endpoint.links if not link.is_routed]
+    silent = {name for name, link in host_links.items() if not link["promiscuous"]}
+    return {link.host_name: link.network for link in links if link.host_name in silent}
 
 
 def foreign_namespaces(owner: str) -> list[str]:

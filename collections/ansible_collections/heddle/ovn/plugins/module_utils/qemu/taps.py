@@ -6,7 +6,7 @@ Own are links that carry the owner's mark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 from ..common.change import Change, Outcome
@@ -15,7 +15,7 @@ from ..netlink import kernel
 from ..netlink.link_settings import disable_ipv6
 from ..netlink.reception import reception, set_reception
 from ..netlink.step import Step, perform
-from ..netlink.workload_links import mark
+from ..netlink.workload_links import ClosePorts, mark
 from ..types.virtual_machine import Nic, VirtualMachine
 from . import instance
 
@@ -26,7 +26,7 @@ def reconcile_taps(
     owner: str,
     userspace: bool,
     write: bool,
-    close_ports: Callable[[Mapping[str, str]], Outcome] | None = None,
+    close_ports: ClosePorts | None = None,
 ) -> Outcome:
     """Create or change the tap devices of `vms`; remove the owner's others.
 
@@ -43,10 +43,9 @@ def reconcile_taps(
             steps.append(Step(change, partial(kernel.remove_link, name)))
     for name, nic in sorted(wanted.items()):
         steps += _steps(name, nic, links.get(name), mark(owner, nic.network), userspace)
-    unheard = {
-        name: nic.network for name, nic in wanted.items() if not links.get(name, {"promiscuous": False})["promiscuous"]
-    }
-    closed = close_ports(unheard) if userspace and unheard and close_ports else Outcome()
+    made = {name: nic.network for name, nic in wanted.items() if name not in links}
+    unheard = {name: nic.network for name, nic in wanted.items() if name in links and not links[name]["promiscuous"]}
+    closed = close_ports(made, unheard) if userspace and close_ports and (made or unheard) else Outcome()
     return closed + perform(steps, write=write)
 
 
