@@ -17,6 +17,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.workload_links import reconcile_endpoints
 from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.closed_ports import close_ports
 from ansible_collections.heddle.ovn.plugins.module_utils.types.netns_workload import Endpoint, Link
+from tests.live.conftest import wait_for
 from tests.live.gateway.test_internal_ports import Vswitchd
 from tests.live.netlink.conftest import ip
 
@@ -101,7 +102,9 @@ def remove_link(_node: Node) -> None:
 
 
 def remove_namespace(node: Node) -> None:
+    """The kernel removes its links some time afterwards."""
     kernel.remove_namespace(node.first.namespace)
+    wait_for(lambda: "w1_h" not in kernel.read_links(None), "the end of the link")
 
 
 def rename(node: Node) -> None:
