@@ -89,7 +89,7 @@ def described(zone, name: str, which: str) -> dict:
     return zone.plan["services"]["default" if name == "plain" else f"{name}_net"][f"{name}/{which}"]
 
 
-def closed_ports(zone, name: str, number: int, family: int) -> list[dict]:
+def stale_ports(zone, name: str, number: int, family: int) -> list[dict]:
     """The ports of a Service that have no endpoints, with the policy Local none on node1."""
     entry = described(zone, name, f"closed{number}")
     is_local = entry["external"]["traffic_policy"] == "Local"
@@ -106,7 +106,7 @@ def entrances(zone, name: str, number: int, family: int) -> Iterator[tuple[int, 
     """Protocol, address and port of what an external host may send to by way of node1, and has no endpoints there."""
     entry = described(zone, name, f"closed{number}")
     held = [one["address"] for one in entry["external"]["load_balancer"] if one["node"] == "node1"]
-    for port in closed_ports(zone, name, number, family):
+    for port in stale_ports(zone, name, number, family):
         protocol = next(number for number, text in PROTOCOLS.items() if text == port["protocol"])
         yield protocol, NODE[family], port["node_port"]
         yield protocol, OUTSIDE[family], port["port"]
@@ -220,7 +220,7 @@ def test_the_host_is_refused_at_once(shared_host, family, cases):
     for name, number in itertools.product(NAMES, map(ALL.index, cases)):
         addresses = described(zone, name, f"closed{number}")["addresses"]
         cluster_ip = next(one for one in addresses if (":" in one) == (family == 6))
-        for port in closed_ports(zone, name, number, family):
+        for port in stale_ports(zone, name, number, family):
             protocol, kind, payload = (TCP, SYN, b"") if port["protocol"] == "TCP" else (UDP, 0, b"question")
             expect_refusal(
                 machine, BRIDGE,

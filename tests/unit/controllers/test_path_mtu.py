@@ -102,6 +102,21 @@ def test_encryption_of_one_network_leaves_less_room_to_all_of_the_mesh():
     assert "1440 does not fit into the encrypted tunnels" in str(problem)
 
 
+def test_encryption_is_refused_where_it_leaves_too_little_room_to_a_network_that_is_there():
+    settings = {"hosts": hosts("198.18.1.1"), "settings": {"mtu": 1409}}
+    text = namespace("red", primary=False) + mesh(mtu=1410)
+    before, refused = decide(text, **settings)
+    assert not refused
+    (problem,) = decide(text + mesh(encryption="esp").replace("woven", "other"), before, **settings)[1]
+    assert "1410 does not fit into the encrypted tunnels of node2" in str(problem)
+
+
+def test_the_first_report_of_an_underlay_counts_as_a_new_host():
+    before = decide(RED.format(mtu=1442), hosts={**hosts(), "node2": {**hosts()["node2"], "underlay_mtu": None}})[0]
+    problems = decide(RED.format(mtu=1442), before, hosts=hosts(mtu=1300))[1]
+    assert len(problems) == 2
+
+
 def test_the_mesh_needs_more_room_than_ovn_with_vxlan():
     """Its frames may have a VLAN tag, and its VXLAN is its own."""
     settings = {"hosts": hosts("198.18.1.1"), "settings": {"mtu": 1450, "encapsulation_type": "vxlan"}}

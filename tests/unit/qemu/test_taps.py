@@ -28,7 +28,7 @@ pytestmark = [
 ]
 NIC = Nic("tap_vm", "0a:58:0a:00:00:05", 1400, "net")
 VM = VirtualMachine("red_vm", 96, (NIC,), "run")
-UNHEARD = {"host answers ARP": False, "host receives packets": False}
+IGNORED = {"host answers ARP": False, "host receives packets": False}
 GUEST = "10.244.0.9"
 # linux/if_tun.h.
 _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
@@ -51,7 +51,7 @@ def test_create_repeat_remove(host, userspace):
     assert apply(VM, userspace=userspace).changed
     seen = kernel.read_links(None)[NIC.host_name]
     assert (seen["mtu"], seen["up"], seen["ipv6"]) == (1400, True, False)
-    assert reception(seen) == dict.fromkeys(UNHEARD, not userspace)
+    assert reception(seen) == dict.fromkeys(IGNORED, not userspace)
     assert NIC.host_name not in IPV6.read_text(encoding="ascii")
     assert not apply(VM, userspace=userspace).changed
     assert apply().changed
@@ -65,7 +65,7 @@ def test_a_tap_of_an_older_release_is_changed_while_the_vm_runs(host):
         planned = apply(VM, userspace=True, write=False).changes
         assert [(one.before, one.after) for one in planned] == [
             ({"host has IPv6": True}, {"host has IPv6": False}),
-            ({"host answers ARP": True, "host receives packets": True}, UNHEARD),
+            ({"host answers ARP": True, "host receives packets": True}, IGNORED),
         ]
         assert apply(VM, userspace=True).changes == planned
         assert NIC.host_name not in IPV6.read_text(encoding="ascii")

@@ -70,9 +70,10 @@ def narrow_paths(plan: dict, path: str = UNDERLAY_REPORT) -> list[str]:
 
 def narrow_underlay(plan: dict, node: str) -> list[str]:
     """Return a line if the link of this host's tunnel endpoints does not carry what the networks of the plan need."""
-    if len(plan["nodes"]) < 2 or not _sizes(plan):
+    own = plan["nodes"][node]["encap_ips"]
+    if len(plan["nodes"]) < 2 or not own or not _sizes(plan):
         return []
-    needed, mtu = largest_packet(plan), smallest_mtu(plan["nodes"][node]["encap_ips"])
+    needed, mtu = largest_packet(plan), smallest_mtu(own)
     if mtu is None or mtu >= needed:
         return []
     return [

@@ -14,12 +14,13 @@ from ..common.naming import ADDRESS_POOLS, INTEGRATION_BRIDGE
 from ..common.plan_format import has_ovn
 from ..netlink import kernel
 from ..netlink.kernel_modules import datapath_type
+from ..netlink.reception import stale_links
 from ..netlink.routed_workloads import planned_routed_workloads, reconcile_routed_workloads, uplink_mtu
 from ..netlink.workload_links import planned_endpoints, reconcile_endpoints
-from ..ovsdb.closed_ports import close_ports, without_opened
 from ..ovsdb.control_socket import VSWITCHD
 from ..ovsdb.patience import processor_seconds
 from ..ovsdb.ports import ports_not_up, wait_for_flows, wait_for_ports
+from ..ovsdb.stale_ports import close_ports, find_ports, without_reopened
 from ..ovsdb.vswitchd import await_reconfiguration
 from ..qemu.reconcile import end_vms, reconcile_vms
 from ..qemu.taps import reconcile_taps
@@ -50,9 +51,9 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     endpoints, vms = node_endpoints(plan, node), render_virtual_machines(plan, node)
     outcome, closed = end_vms(vms, owner=owner, write=write), Outcome()
 
-    def close(made: Mapping[str, str], unheard: Mapping[str, str]) -> Outcome:
+    def close(made: Mapping[str, str], stale: Mapping[str, str]) -> Outcome:
         nonlocal closed
-        found = close_unheard_ports(made, unheard, write=write)
+        found = close_stale_ports(made, stale, write=write)
         closed += found
         return found
 
@@ -71,7 +72,7 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     else:
         raise UserError("pyroute2 is missing on this host; run heddle.ovn.install")
     if has_ovn(plan):
-        outcome += without_opened(_switch_ports(plan, node, owner, write=write), closed)
+        outcome += without_reopened(_switch_ports(plan, node, owner, write=write), closed)
     outcome += reconcile_vms(vms, owner=owner, write=write)
     # Here, since BIRD may be slow to apply its configuration, and a user's part of that may have mistakes.
     if kernel.PYROUTE2_IMPORT_ERROR is None:
@@ -84,7 +85,7 @@ def apply_workloads(context: NodeContext, plan: dict, refused: Set[str] = frozen
     return outcome
 
 
-def close_unheard_ports(made: Mapping[str, str], unheard: Mapping[str, str], *, write: bool) -> Outcome:
+def close_stale_ports(made: Mapping[str, str], stale: Mapping[str, str], *, write: bool) -> Outcome:
     """Remove the ports of links that are `made`, and of those on which ovs-vswitchd receives nothing.
 
     Both by name with their networks. Nothing while ovs-vswitchd does not run: it opens all of them when it starts.
@@ -94,13 +95,13 @@ def close_unheard_ports(made: Mapping[str, str], unheard: Mapping[str, str], *, 
     with connected(VSWITCH_REMOTE, write=write) as client:
         if client is None:
             return Outcome()
-        if unheard and write:
+        ports = find_ports(client, made.keys() | stale.keys())
+        still = {name: network for name, network in stale.items() if name in ports}
+        if still and write:
             # It may have been started just now, and is not done with them.
             await_reconfiguration(client)
-        links = kernel.read_links(None) if unheard else {}
-        silent = {name for name, link in links.items() if not link["promiscuous"]}
-        still = {name: network for name, network in unheard.items() if name in silent}
-        return close_ports(client, {**made, **still}, write=write)
+            still = stale_links(still, kernel.read_links(None))
+        return close_ports(client, ports, {**made, **still}, write=write)
 
 
 def _uses_userspace(plan: dict, *, write: bool) -> bool:
@@ -137,7 +138,7 @@ def compared_virtual_machines(plan: dict, node: str, *, userspace: bool) -> Outc
     outcome = end_vms(vms, owner=owner, write=False)
     outcome += reconcile_taps(
         vms, owner=tap_owner(plan), userspace=userspace, write=False,
-        close_ports=partial(close_unheard_ports, write=False),
+        close_ports=partial(close_stale_ports, write=False),
     )  # fmt: skip
     return outcome + reconcile_vms(vms, owner=owner, write=False)
 

@@ -9,6 +9,8 @@ to a broadcast MAC, past the workload's network. The link's group stands for the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..common.naming import USERSPACE_LINKS
 from . import kernel
 from .link_settings import set_answers_arp
@@ -23,3 +25,8 @@ def set_reception(name: str, *, receives: bool) -> None:
     """Make the host answer ARP and receive packets on a link, or neither."""
     set_answers_arp(name, answers=receives)
     kernel.change_link(None, name, group=0 if receives else USERSPACE_LINKS)
+
+
+def stale_links(networks: Mapping[str, str], links: dict[str, dict]) -> dict[str, str]:
+    """Return those of `networks`, by name of a link, whose link is there and has no program that receives on it."""
+    return {name: network for name, network in networks.items() if name in links and not links[name]["promiscuous"]}

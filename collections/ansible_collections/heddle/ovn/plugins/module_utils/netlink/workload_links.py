@@ -18,7 +18,7 @@ from ..types.netns_workload import Endpoint, Link
 from . import kernel
 from .link_local import derived_address, replace_addresses, stale_addresses
 from .protocol.raw_messages import decoded
-from .reception import reception, set_reception
+from .reception import reception, set_reception, stale_links
 from .resolver_files import resolver_notes, resolver_steps
 from .step import Step, perform
 
@@ -47,7 +47,7 @@ def reconcile_endpoints(
 
     `userspace` is for Open vSwitch's userspace datapath: links then compute checksums themselves, and the host receives
     nothing on their ends (see `reception`). `close_ports` is called before with the host's ends that are made, and with
-    those that no program receives on, both with their networks, if there are any (`ovsdb/closed_ports.py`). With
+    those that no program receives on, both with their networks, if there are any (`ovsdb/stale_ports.py`). With
     `write`, a failure on a link of one network does not affect other networks; the outcome's `refused` has it.
     """
     refused: dict[str, str] = {}
@@ -56,8 +56,8 @@ def reconcile_endpoints(
     steps = _steps(endpoints, (inner, failures, host_links), owner, userspace, refused if write else None)
     outcome = Outcome()
     if userspace and close_ports:
-        made, unheard = _made(endpoints, steps), _unheard(endpoints, host_links)
-        outcome = close_ports(made, unheard) if made or unheard else outcome
+        made, stale = _made(endpoints, steps), _stale(endpoints, host_links)
+        outcome = close_ports(made, stale) if made or stale else outcome
     steps += resolver_steps(endpoints, mark(owner))
     wanted = {one.namespace for one in endpoints}
     notes = (
@@ -75,11 +75,10 @@ def _made(endpoints: list[Endpoint], steps: list[Step]) -> dict[str, str]:
     return {link.host_name: link.network for link in links if link.host_name in made}
 
 
-def _unheard(endpoints: list[Endpoint], host_links: dict) -> dict[str, str]:
+def _stale(endpoints: list[Endpoint], host_links: dict) -> dict[str, str]:
     """Return the switch's ends of links that are there and whose frames no program receives, with their networks."""
     links = [link for endpoint in endpoints for link in endpoint.links if not link.is_routed]
-    silent = {name for name, link in host_links.items() if not link["promiscuous"]}
-    return {link.host_name: link.network for link in links if link.host_name in silent}
+    return stale_links({link.host_name: link.network for link in links}, host_links)
 
 
 def foreign_namespaces(owner: str) -> list[str]:

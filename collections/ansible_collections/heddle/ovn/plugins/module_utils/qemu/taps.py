@@ -13,7 +13,7 @@ from ..common.change import Change, Outcome
 from ..common.errors import NetlinkError
 from ..netlink import kernel
 from ..netlink.link_settings import disable_ipv6
-from ..netlink.reception import reception, set_reception
+from ..netlink.reception import reception, set_reception, stale_links
 from ..netlink.step import Step, perform
 from ..netlink.workload_links import ClosePorts, mark
 from ..types.virtual_machine import Nic, VirtualMachine
@@ -44,8 +44,8 @@ def reconcile_taps(
     for name, nic in sorted(wanted.items()):
         steps += _steps(name, nic, links.get(name), mark(owner, nic.network), userspace)
     made = {name: nic.network for name, nic in wanted.items() if name not in links}
-    unheard = {name: nic.network for name, nic in wanted.items() if name in links and not links[name]["promiscuous"]}
-    closed = close_ports(made, unheard) if userspace and close_ports and (made or unheard) else Outcome()
+    stale = stale_links({name: nic.network for name, nic in wanted.items()}, links)
+    closed = close_ports(made, stale) if userspace and close_ports and (made or stale) else Outcome()
     return closed + perform(steps, write=write)
 
 

@@ -36,9 +36,8 @@ def check_path_mtu(before: Snapshot, snapshot: Snapshot) -> Iterator[Refusal]:
     else goes on.
     """
     wanted = list(_wanted(snapshot))
-    hosts = {node.name for node in before.of_kind("Node")}
-    known = set(_wanted(before)) if hosts else set()
-    yield from _beyond_interfaces(snapshot, wanted, known, hosts)
+    known = set(_wanted(before)) if before.of_kind("Node") else set()
+    yield from _beyond_interfaces(before, snapshot, wanted, known)
     yield from _beyond_paths(snapshot, [one for one in wanted if one not in known])
 
 
@@ -55,13 +54,23 @@ def _wanted(snapshot: Snapshot) -> Iterator[tuple[str, str, int]]:
             yield entry.key, "spec.mtu", entry.spec["mtu"] or (default if entry.kind == MESH_KIND else 0)
 
 
+def _with_known_mtu(snapshot: Snapshot) -> list[StoredObject]:
+    return [node for node in snapshot.of_kind("Node") if largest(node, GENEVE.overhead) is not None]
+
+
+def _is_encrypted(snapshot: Snapshot) -> bool:
+    return any(entry.spec.get("encryption") == ESP for entry in snapshot.of_kind(MESH_KIND))
+
+
 def _beyond_interfaces(
-    snapshot: Snapshot, wanted: list[tuple[str, str, int]], known: set[tuple[str, str, int]], hosts: set[str]
+    before: Snapshot, snapshot: Snapshot, wanted: list[tuple[str, str, int]], known: set[tuple[str, str, int]]
 ) -> Iterator[Refusal]:
-    nodes = [node for node in snapshot.of_kind("Node") if largest(node, GENEVE.overhead) is not None]
+    nodes, hosts = _with_known_mtu(snapshot), {node.name for node in _with_known_mtu(before)}
     if not nodes:
         return
-    encrypted = any(entry.spec.get("encryption") == ESP for entry in snapshot.of_kind(MESH_KIND))
+    encrypted = _is_encrypted(snapshot)
+    # Encryption takes room from all networks of the mesh.
+    is_as_before = encrypted == _is_encrypted(before)
     overlay = encapsulation_of(snapshot)
     # The mesh has VXLAN of its own, whose frames may have a VLAN tag: with it they are shorter than with Geneve.
     of_mesh = ENCRYPTED_MESH if encrypted else GENEVE.overhead
@@ -71,7 +80,7 @@ def _beyond_interfaces(
             # Refused once, for the settings.
             continue
         overhead = of_mesh if is_mesh else overlay.overhead
-        is_known = (key, path, mtu) in known
+        is_known = (key, path, mtu) in known and (is_as_before or not is_mesh)
         room = {node.name: largest(node, overhead) for node in nodes if not is_known or node.name not in hosts}
         narrowest = min(room, key=lambda name: (room[name], name), default=None)
         if narrowest and mtu > room[narrowest]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload's link that is made anew while Open vSwitch has its port, with the userspace datapath and real packets."""
+"""A workload's link that is recreated while Open vSwitch has its port: userspace datapath, real packets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.heddle.ovn.plugins.module_utils.common.change import Ou
 from ansible_collections.heddle.ovn.plugins.module_utils.common.polling import attempts
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink import kernel
 from ansible_collections.heddle.ovn.plugins.module_utils.netlink.workload_links import reconcile_endpoints
-from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.closed_ports import close_ports
+from ansible_collections.heddle.ovn.plugins.module_utils.ovsdb.stale_ports import close_ports, find_ports
 from ansible_collections.heddle.ovn.plugins.module_utils.types.netns_workload import Endpoint, Link
 from tests.live.conftest import wait_for
 from tests.live.gateway.test_internal_ports import Vswitchd
@@ -37,7 +37,7 @@ def endpoint(number: int) -> Endpoint:
 
 
 class Node:
-    """A host with two workloads on a bridge; `first` is the one whose link is made anew."""
+    """A host with two workloads on a bridge; `first` is the one whose link is recreated."""
 
     def __init__(self, vswitchd: Vswitchd) -> None:
         self._vswitchd = vswitchd
@@ -55,9 +55,10 @@ class Node:
                 self._vswitchd.vsctl("--may-exist", "add-port", "br-int", name)
         return found
 
-    def _close(self, made: Mapping[str, str], unheard: Mapping[str, str], *, write: bool) -> Outcome:
+    def _close(self, made: Mapping[str, str], stale: Mapping[str, str], *, write: bool) -> Outcome:
         with self._vswitchd.database.client() as client:
-            return close_ports(client, {**made, **unheard}, write=write)
+            networks = {**made, **stale}
+            return close_ports(client, find_ports(client, networks), networks, write=write)
 
     def is_answered(self) -> bool:
         """Whether a datagram of the first one reaches the second, and its answer the first."""
